@@ -1,0 +1,116 @@
+# make            build/moesol and, where nvcc is, build/libmoesol-cuda.so
+# make report     install what is missing, build, run a suite on the best device, write the report
+# make test       install, build and test everything that needs no GPU
+# make test-all   and what takes longer;  make gpu-test: what needs a GPU
+# make golden     rewrite the expected outputs under tests/golden for review
+# make install    under PREFIX;  make format: clang-format;  make clean
+# STATIC=1 links jansson and OpenBLAS statically, for a machine that lacks them.
+
+VERSION := 0.1.0
+PREFIX ?= /usr/local
+CC ?= cc
+NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_HOME ?= $(if $(NVCC),$(abspath $(dir $(NVCC))/..))
+B ?= build
+
+CFLAGS ?= -O3 -g
+# Two warnings depend on how far the optimiser sees, and so on the compiler: shown, not fatal.
+WARN := -Wall -Wextra -Werror -Wno-error=maybe-uninitialized -Wno-error=format-truncation
+CPPFLAGS += -D_GNU_SOURCE
+# No contraction: the normal table and the fp16 roundings are the same bits on every machine.
+override CFLAGS += -std=c11 $(WARN) -ffp-contract=off -fopenmp -fPIC -MMD -MP
+LDLIBS := $(if $(STATIC),-l:libjansson.a -l:libopenblas.a,-ljansson -lopenblas) -lm -ldl -lpthread
+
+SOURCES := moesol.c $(wildcard core/*.c cases/*.c kernels/*.c profiler/*.c analysis/*.c reports/*.c)
+OBJECTS := $(SOURCES:%.c=$(B)/%.o) $(B)/build_info.o
+LIBRARY := $(filter-out $(B)/moesol.o,$(OBJECTS))
+
+# Device code for Ampere and Hopper, PTX for what comes after; wgmma exists in sm_90a only.
+CUDA_SOURCES := $(wildcard kernels/cuda/*.cu profiler/cuda/*.cu)
+CUDA_OBJECTS := $(CUDA_SOURCES:%.cu=$(B)/%.cu.o)
+WGMMA_SOURCES := $(wildcard kernels/cuda/wgmma_*.cu kernels/cuda/hopper*.cu)
+GENCODE := -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90]
+$(WGMMA_SOURCES:%.cu=$(B)/%.cu.o): GENCODE := -gencode=arch=compute_90a,code=sm_90a
+CUPTI := $(firstword $(wildcard $(CUDA_HOME)/extras/CUPTI $(CUDA_HOME)))
+NVCCFLAGS := -std=c++17 -O3 -lineinfo -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused-parameter -I$(CUPTI)/include
+CUDA_LIBS := -lcublas -L$(CUDA_HOME)/lib64 -L$(CUPTI)/lib64 -lcupti -ldl
+CUDA_RPATH := -Xlinker -rpath=$(CUDA_HOME)/lib64:$(CUPTI)/lib64
+
+.PHONY: all report test test-all gpu-test golden install format clean deps FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+all: $(B)/moesol $(if $(NVCC),$(B)/libmoesol-cuda.so)
+
+$(B)/moesol: $(OBJECTS)
+	$(CC) $(CFLAGS) -rdynamic -o $@ $^ $(LDFLAGS) $(LDLIBS)
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# The module takes the plain C functions it needs from the command that loads it.
+$(B)/libmoesol-cuda.so: $(CUDA_OBJECTS)
+	$(NVCC) -shared -cudart static -o $@ $^ $(CUDA_LIBS) $(CUDA_RPATH)
+
+$(B)/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(GENCODE) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(B)/build_info.c: FORCE
+	@mkdir -p $(@D)
+	@tools/build_info.sh '$(VERSION)' '$(PREFIX)' > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(B)/build_info.o: $(B)/build_info.c
+	$(CC) $(CPPFLAGS) -I. $(CFLAGS) -c -o $@ $<
+
+# --- tests: one program an area, tests/test_*.c; shell tests are tests/test_*.sh -----------------
+TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
+GPU_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/gpu_*.c))
+
+$(B)/tests/test_%: $(B)/tests/test_%.o $(LIBRARY)
+	$(CC) $(CFLAGS) -rdynamic -o $@ $^ $(LDFLAGS) $(LDLIBS) -lcmocka
+$(B)/tests/gpu_%: $(B)/tests/gpu_%.o $(LIBRARY)
+	$(CC) $(CFLAGS) -rdynamic -o $@ $^ $(LDFLAGS) $(LDLIBS)
+
+deps:
+	@tools/install_deps.sh
+
+# The packages come first, then everything else may use its headers.
+test: deps
+	@$(MAKE) --no-print-directory all $(TESTS)
+	@tests/run.sh $(B)/moesol $(TESTS) $(wildcard tests/test_*.sh)
+
+test-all: deps
+	@$(MAKE) --no-print-directory all $(TESTS)
+	@MOESOL_TEST_ALL=1 tests/run.sh $(B)/moesol $(TESTS) $(wildcard tests/test_*.sh)
+
+# Where jansson's header is missing (a GPU machine with the CUDA Toolkit only), what was built with
+# STATIC=1 elsewhere is used as it is.
+gpu-test:
+	@if echo '#include <jansson.h>' | $(CC) -E - >/dev/null 2>&1; then \
+	    $(MAKE) --no-print-directory all $(GPU_TESTS); fi
+	@tests/run.sh $(B)/moesol $(GPU_TESTS) $(wildcard tests/gpu_*.sh)
+
+golden: $(TESTS)
+	MOESOL_GOLDEN=write tests/run.sh $(B)/moesol $(TESTS)
+
+report: deps
+	@$(MAKE) --no-print-directory all
+	@tools/report.sh $(B)/moesol
+
+DATA := $(DESTDIR)$(PREFIX)/share/moesol
+install: all
+	@MOESOL_SOURCE_DIR= $(MAKE) --no-print-directory B=$(B)/install $(B)/install/moesol
+	install -D -m 755 $(B)/install/moesol $(DESTDIR)$(PREFIX)/bin/moesol
+	if [ -e $(B)/libmoesol-cuda.so ]; then \
+	    install -D -m 755 $(B)/libmoesol-cuda.so $(DESTDIR)$(PREFIX)/lib/moesol/libmoesol-cuda.so; fi
+	find cases -type f -exec install -D -m 644 {} $(DATA)/{} ';'
+	install -D -m 644 doc/moesol.1 $(DESTDIR)$(PREFIX)/share/man/man1/moesol.1
+
+clean:
+	rm -rf $(B)
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
+
+-include $(OBJECTS:.o=.d) $(TESTS:=.d) $(GPU_TESTS:=.d) $(CUDA_OBJECTS:.o=.d)

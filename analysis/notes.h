@@ -1,0 +1,18 @@
+/* What a reader of a record must be told besides its numbers: one line each. */
+#ifndef MOESOL_ANALYSIS_NOTES_H
+#define MOESOL_ANALYSIS_NOTES_H
+
+#include "summary.h"
+
+#define NOTE_TEXT 768
+
+struct notes {
+    char (*lines)[NOTE_TEXT];
+    size_t count;
+};
+
+/* Returns 0, or -1 with *err; then nothing is to be freed. */
+int notes_collect(const struct summary *summary, struct notes *notes, struct error *err);
+void notes_free(struct notes *notes);
+
+#endif

@@ -1,0 +1,14 @@
+/* The CUDA kernels, one row each, in the order of `moesol list kernels`: each rung says in its
+ * summary what changed from the one above. To add a kernel: its file, a line and a row here. */
+#include "../kernel.h"
+
+extern "C" {
+extern const struct moe_kernel moe_cuda_null;
+extern const struct moe_kernel moe_cuda_masked_loop;
+extern const struct moe_kernel moe_cuda_cublas_loop;
+extern const struct moe_kernel moe_cuda_cublas_grouped;
+
+const struct moe_kernel *const moe_cuda_kernels[] = {
+    &moe_cuda_null, &moe_cuda_masked_loop, &moe_cuda_cublas_loop, &moe_cuda_cublas_grouped, nullptr,
+};
+}

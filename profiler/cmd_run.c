@@ -1,0 +1,454 @@
+/* `moesol run`: plan, ceilings, then each kernel over all cases into its own record. This process
+ * never touches a device; its workers do (run_worker.h). */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../cases/draw.h"
+#include "../core/build_info.h"
+#include "../core/output.h"
+#include "child.h"
+#include "command_text.h"
+#include "commands.h"
+#include "run_kernel.h"
+#include "run_plan.h"
+
+static const char run_notes[] =
+    "Without SUITE: moe-token-repeat on a GPU, tiny on the CPU. One record a kernel and device is\n"
+    "written, and its path printed; none is ever overwritten. `--resume DIR` alone goes on with\n"
+    "the runs whose records are in DIR, with the options they were started with.\n"
+    "Exit code: 0; 1 if something could not be done, or a case was wrong, crashed or ran out of\n"
+    "time; 2 for a wrong command line; 130 if interrupted.";
+
+/* Takes the command line into *request, defaults included. */
+static enum options_result parse(int argc, char **argv, struct run_request *request,
+                                 bool print_help, struct error *err) {
+    static const char *const levels[] = {"none", "basic", "full", NULL};
+    const struct option_row rows[] = {
+        {"kernel",
+         'k',
+         "NAME",
+         "a kernel to run; may be repeated (default: all but null)",
+         OPTION_LIST,
+         {.list = &request->kernels},
+         NULL,
+         0,
+         0},
+        {"device",
+         'd',
+         "D",
+         "cpu, cuda or cuda:N (default: the first GPU, else the CPU)",
+         OPTION_TEXT,
+         {.text = &request->device},
+         NULL,
+         0,
+         0},
+        {"case",
+         'c',
+         "PATTERN",
+         "cases to run: a number, 2-5, T=2048, or a list with commas;\n"
+         "may be repeated (default: all)",
+         OPTION_LIST,
+         {.list = &request->cases},
+         NULL,
+         0,
+         0},
+        {"counters",
+         0,
+         "LEVEL",
+         "hardware counters: none, basic or full\n(default: basic on a GPU, none on the CPU)",
+         OPTION_TEXT,
+         {.text = &request->counters},
+         levels,
+         0,
+         0},
+        {"rounds",
+         'r',
+         "N",
+         "fresh processes that each go through all cases (default: 3)",
+         OPTION_INTEGER,
+         {.integer = &request->rounds},
+         NULL,
+         1,
+         100},
+        {"samples",
+         's',
+         "N",
+         "timed iterations of a case in a round (default: 50 in all\n"
+         "rounds; on the CPU 5 at least, and about a second)",
+         OPTION_INTEGER,
+         {.integer = &request->samples},
+         NULL,
+         1,
+         100000},
+        {"back-to-back",
+         0,
+         NULL,
+         "iterations follow each other at once: no flush, no new inputs",
+         OPTION_FLAG,
+         {.flag = &request->back_to_back},
+         NULL,
+         0,
+         0},
+        {"time-limit",
+         0,
+         "S",
+         "seconds that a case may take in a round\n(default: 120 and more for larger work)",
+         OPTION_NUMBER,
+         {.number = &request->time_limit_s},
+         NULL,
+         0.001,
+         1e6},
+        {"resume",
+         0,
+         "DIR",
+         "continue the records in DIR: do what is missing, nothing twice",
+         OPTION_TEXT,
+         {.text = &request->resume},
+         NULL,
+         0,
+         0},
+        {"output",
+         'o',
+         "DIR",
+         "folder for the records (default: records)",
+         OPTION_TEXT,
+         {.text = &request->output},
+         NULL,
+         0,
+         0},
+        {"fault", 0, "KIND:CASE", NULL, OPTION_TEXT, {.text = &request->fault}, NULL, 0, 0},
+    };
+    const struct options options = {"run",
+                                    "[SUITE] [OPTION]...",
+                                    "Runs kernels over a suite and writes their records.",
+                                    run_notes,
+                                    rows,
+                                    sizeof rows / sizeof *rows,
+                                    0,
+                                    1};
+    memset(request, 0, sizeof *request);
+    request->rounds = 3;
+    enum options_result result = options_parse(&options, argc, argv, &request->arguments, err);
+    if (result == OPTIONS_HELP && print_help)
+        err->code = (enum exit_code)options_help(&options);
+    return result;
+}
+
+static void free_request(struct run_request *request) {
+    option_list_free(&request->arguments);
+    option_list_free(&request->kernels);
+    option_list_free(&request->cases);
+}
+
+/* --- one run --------------------------------------------------------------------------------- */
+
+/* The records that a run leaves, and what was found in them. */
+struct run {
+    const struct run_plan *plan;
+    const char *command;
+    int signal_fd;
+    struct record_run line; /* the `run` line, but for the kernel */
+    struct progress progress;
+    struct run_tally tally;
+};
+
+/* Told before anything is measured, not after the first kernel. */
+static int check_no_record_is_there(const struct run_plan *plan, struct error *err) {
+    char path[1024];
+    for (size_t k = 0; k < plan->kernel_count && !plan->resume; k++) {
+        if (run_plan_record_path(plan, k, path, sizeof path, err))
+            return -1;
+        if (access(path, F_OK) == 0)
+            return error_set(err, EXIT_USAGE,
+                             "record is there already: %.300s; name another folder with -o, or "
+                             "continue it with --resume %.100s",
+                             path, plan->folder);
+    }
+    return 0;
+}
+
+/* A resumed run keeps the ceilings that it measured first. */
+static bool take_earlier_ceilings(struct run *run) {
+    char path[1024];
+    struct record record;
+    struct error ignored = {0};
+    for (size_t k = 0; k < run->plan->kernel_count && run->plan->resume; k++) {
+        if (run_plan_record_path(run->plan, k, path, sizeof path, &ignored) || access(path, R_OK) ||
+            record_read(path, &record, &ignored))
+            continue;
+        bool same = strcmp(record.run.device.name, run->line.device.name) == 0 &&
+                    strcmp(record.run.device.uuid_hash, run->line.device.uuid_hash) == 0;
+        if (same && record.run.ceiling_count > 0) {
+            run->line.ceilings = record.run.ceilings;
+            run->line.ceiling_count = record.run.ceiling_count;
+            record.run.ceilings = NULL;
+            record.run.ceiling_count = 0;
+        }
+        record_free(&record);
+        if (run->line.ceiling_count > 0)
+            return true;
+    }
+    return false;
+}
+
+static int hash_input_table(char hash[65], struct error *err) {
+    uint16_t *table = malloc(DRAW_TABLE_SIZE * sizeof *table);
+    if (!table)
+        return error_set(err, EXIT_FAILED, "out of memory: the table of normal quantiles");
+    draw_normal_table(DRAW_HIDDEN_SCALE, table);
+    draw_table_hash(table, hash);
+    free(table);
+    return 0;
+}
+
+static int fill_line(struct run *run, struct error *err) {
+    const struct run_plan *plan = run->plan;
+    struct record_run *line = &run->line;
+    record_run_init(line);
+    snprintf(line->tool_version, sizeof line->tool_version, "%s", build_version);
+    snprintf(line->source_revision, sizeof line->source_revision, "%s", build_revision);
+    if (gethostname(line->host, sizeof line->host - 1))
+        line->host[0] = '\0';
+    snprintf(line->command, sizeof line->command, "%s", run->command);
+    run_record_now(line->started_at, sizeof line->started_at);
+    snprintf(line->suite_name, sizeof line->suite_name, "%s", plan->suite.name);
+    snprintf(line->suite_hash, sizeof line->suite_hash, "%s", plan->suite.hash);
+    line->suite_case_count = (double)plan->suite.case_count;
+    line->seed = (double)plan->suite.seed;
+    snprintf(line->clocks_policy, sizeof line->clocks_policy, "unchanged");
+    snprintf(line->counters_level, sizeof line->counters_level, "%s", plan->counters_level);
+    line->round_count = plan->wanted.round_count;
+    line->back_to_back = plan->options.back_to_back;
+    line->device = plan->device.device;
+    if (hash_input_table(line->table_hash, err))
+        return -1;
+    if (take_earlier_ceilings(run))
+        return 0;
+    fprintf(stderr, "measuring the roofs of %s\n", line->device.name);
+    return device_ceilings(&plan->device, run->signal_fd, &line->ceilings, &line->ceiling_count,
+                           err);
+}
+
+static const char *end_status(int result, const struct error *err) {
+    if (!result)
+        return "complete";
+    return err->code == EXIT_INTERRUPTED ? "interrupted" : "failed";
+}
+
+static int fill_record(struct run *run, struct run_record *record, struct error *err) {
+    const struct run_plan *plan = run->plan;
+    const struct kernel_run kernel_run = {.suite = &plan->suite,
+                                          .device_kind = plan->device.kind,
+                                          .device_index = plan->device.index,
+                                          .kernel = run->line.kernel.name,
+                                          .ranked = run->line.kernel.ranked,
+                                          .wanted = &plan->wanted,
+                                          .counters_level = plan->counters_level,
+                                          .options = plan->options,
+                                          .time_limit_s = plan->time_limit_s,
+                                          .fault = plan->fault,
+                                          .fault_case = plan->fault_case,
+                                          .signal_fd = run->signal_fd,
+                                          .progress = &run->progress,
+                                          .record = record,
+                                          .tally = &run->tally};
+    int result = run_kernel(&kernel_run, err);
+    progress_clear(&run->progress);
+    struct error second = {0};
+    if (run_record_end(record, end_status(result, err), &second) && !result)
+        result = error_set(err, second.code, "%s", second.text);
+    return result;
+}
+
+static int run_one_kernel(struct run *run, size_t k, struct error *err) {
+    const struct run_plan *plan = run->plan;
+    struct run_record record;
+    char path[1024];
+    run->line.kernel = plan->device.kernels[plan->kernels[k]];
+    if (run_plan_record_path(plan, k, path, sizeof path, err) ||
+        run_record_open(&record, path, &run->line, &plan->wanted, plan->resume, err))
+        return -1;
+    int result = 0;
+    if (record.complete)
+        run->progress.steps -= run_kernel_steps(&plan->wanted);
+    else
+        result = fill_record(run, &record, err);
+    if (run_record_close(&record, result ? NULL : err))
+        result = -1;
+    if (printf("%s\n", path) < 0 || fflush(stdout))
+        return error_set(err, EXIT_FAILED, "cannot write: standard output: %s", strerror(errno));
+    return result;
+}
+
+static void print_tally(const struct run_tally *tally) {
+    if (tally->wrong + tally->failed + tally->unsupported == 0)
+        return;
+    fprintf(stderr,
+            "moesol: of the cases now run, a case in each round counted by itself: %zu measured, "
+            "%zu wrong, %zu crashed or out of time, %zu unsupported\n",
+            tally->measured, tally->wrong, tally->failed, tally->unsupported);
+}
+
+/* A whole run as planned; returns the exit code. */
+static int run_planned(const struct run_plan *plan, const char *command, int signal_fd) {
+    struct run run = {.plan = plan, .command = command, .signal_fd = signal_fd};
+    struct error err = {0};
+    int result = output_make_directory(plan->folder, &err);
+    if (!result)
+        result = check_no_record_is_there(plan, &err);
+    if (!result)
+        result = fill_line(&run, &err);
+    progress_start(&run.progress, plan->kernel_count * run_kernel_steps(&plan->wanted));
+    for (size_t k = 0; k < plan->kernel_count && !result; k++)
+        result = run_one_kernel(&run, k, &err);
+    free(run.line.ceilings);
+    print_tally(&run.tally);
+    if (result)
+        return error_print(&err);
+    return run.tally.wrong + run.tally.failed ? EXIT_FAILED : EXIT_OK;
+}
+
+/* A parsed command line; returns the exit code. */
+static int run_request(const struct run_request *request, const char *command, int signal_fd) {
+    struct error err = {0};
+    struct run_plan *plan = malloc(sizeof *plan);
+    if (!plan)
+        error_set(&err, EXIT_FAILED, "out of memory: a plan");
+    if (!plan || run_plan_make(request, signal_fd, plan, &err)) {
+        free(plan);
+        return error_print(&err);
+    }
+    int code = run_planned(plan, command, signal_fd);
+    run_plan_free(plan);
+    free(plan);
+    return code;
+}
+
+/* --- --resume DIR alone ---------------------------------------------------------------------- */
+
+static bool is_resume_alone(int argc, char **argv) {
+    return (argc == 3 && strcmp(argv[1], "--resume") == 0) ||
+           (argc == 2 && strncmp(argv[1], "--resume=", 9) == 0);
+}
+
+static int compare_texts(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The command lines of the records in a folder, sorted, each once; free each and the array. */
+static int find_commands(const char *folder, char ***commands, size_t *count, struct error *err) {
+    struct dirent **entries = NULL;
+    int entry_count = scandir(folder, &entries, NULL, alphasort);
+    *commands = NULL;
+    *count = 0;
+    if (entry_count < 0)
+        return error_set(err, EXIT_USAGE, "run: cannot resume: %.300s: %s", folder,
+                         strerror(errno));
+    char **found = calloc((size_t)entry_count + 1, sizeof *found);
+    for (int i = 0; i < entry_count; i++) {
+        char path[1024];
+        struct record record;
+        struct error ignored = {0};
+        const char *name = entries[i]->d_name, *dot = strrchr(name, '.');
+        bool is_record = found && dot && strcmp(dot, ".jsonl") == 0 &&
+                         snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path &&
+                         record_read(path, &record, &ignored) == 0;
+        free(entries[i]);
+        if (!is_record)
+            continue;
+        if (record.run.command[0])
+            found[(*count)++] = strdup(record.run.command);
+        record_free(&record);
+    }
+    free(entries);
+    size_t kept = 0;
+    if (found)
+        qsort(found, *count, sizeof *found, compare_texts);
+    for (size_t i = 0; i < *count; i++) {
+        if (kept > 0 && strcmp(found[i], found[kept - 1]) == 0)
+            free(found[i]);
+        else
+            found[kept++] = found[i];
+    }
+    *count = kept;
+    *commands = found;
+    if (kept > 0)
+        return 0;
+    return error_set(err, EXIT_USAGE,
+                     "run: nothing to resume: no record in %.300s; give the whole command line "
+                     "beside --resume to begin there",
+                     folder);
+}
+
+/* Goes on with one of them, in `folder`. */
+static int resume_command(const char *command, const char *folder, int signal_fd) {
+    struct error err = {0};
+    struct run_request request;
+    char **words;
+    int count, code;
+    if (command_text_split(command, &count, &words, &err))
+        return error_print(&err);
+    enum options_result result = parse(count, words, &request, false, &err);
+    if (result == OPTIONS_OK) {
+        request.output = NULL;
+        request.resume = folder;
+        code = run_request(&request, command, signal_fd);
+    } else {
+        error_set(&err, EXIT_USAGE, "run: the command line in the record is not one: %.200s",
+                  command);
+        code = error_print(&err);
+    }
+    free_request(&request);
+    free(words);
+    return code;
+}
+
+static int resume_all(const char *folder, int signal_fd) {
+    struct error err = {0};
+    char **commands;
+    size_t count;
+    int code = EXIT_OK;
+    if (find_commands(folder, &commands, &count, &err))
+        code = error_print(&err);
+    for (size_t i = 0; i < count; i++) {
+        if (code != EXIT_INTERRUPTED && code != EXIT_USAGE) {
+            int one = resume_command(commands[i], folder, signal_fd);
+            code = one != EXIT_OK ? one : code;
+        }
+        free(commands[i]);
+    }
+    free(commands);
+    return code;
+}
+
+int cmd_run(int argc, char **argv) {
+    struct error err = {0};
+    struct run_request request;
+    char command[sizeof((struct record_run *)0)->command];
+    int signal_fd, code;
+    switch (parse(argc, argv, &request, true, &err)) {
+    case OPTIONS_HELP:
+        code = err.code;
+        break;
+    case OPTIONS_ERROR:
+        code = error_print(&err);
+        break;
+    default:
+        signal_fd = child_signal_fd(&err);
+        command_text_join(argc, argv, command, sizeof command);
+        if (signal_fd < 0)
+            code = error_print(&err);
+        else if (is_resume_alone(argc, argv))
+            code = resume_all(request.resume, signal_fd);
+        else
+            code = run_request(&request, command, signal_fd);
+        break;
+    }
+    free_request(&request);
+    return code;
+}

@@ -1,0 +1,267 @@
+/* `moesol worker`, the process that touches the device: reads a job from stdin, does it, and writes
+ * its messages to descriptor 3 (worker_protocol.h). Started by `moesol run`, never by hand. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../core/build_info.h"
+#include "commands.h"
+#include "reference.h"
+#include "worker_protocol.h"
+
+struct worker {
+    struct worker_job job;
+    FILE *messages;
+    const struct backend *backend;
+    struct backend_session *session;
+    const struct moe_kernel *kernel;
+    struct suite suite;
+    struct moe_shape loaded; /* of the last load(); num_experts 0: none */
+};
+
+static int read_job(struct worker_job *job, struct error *err) {
+    char text[32768];
+    size_t length = 0;
+    ssize_t got;
+    while (length < sizeof text && (got = read(0, text + length, sizeof text - length)) != 0) {
+        if (got < 0 && errno != EINTR)
+            return error_set(err, EXIT_FAILED, "cannot read the job: %s", strerror(errno));
+        length += got > 0 ? (size_t)got : 0;
+    }
+    return worker_job_parse(text, length, job, err);
+}
+
+/* --- describe, ceilings ---------------------------------------------------------------------- */
+
+static void fill_kernel(const struct moe_kernel *kernel, struct record_kernel *out) {
+    snprintf(out->name, sizeof out->name, "%s", kernel->name);
+    snprintf(out->author, sizeof out->author, "%s", kernel->author);
+    snprintf(out->license, sizeof out->license, "%s", kernel->license);
+    snprintf(out->source, sizeof out->source, "%s", kernel->source);
+    snprintf(out->value_type, sizeof out->value_type, "%s", kernel->value_type);
+    for (const struct build_source *source = build_sources; source->path; source++)
+        if (strcmp(source->path, kernel->source) == 0)
+            snprintf(out->source_hash, sizeof out->source_hash, "%s", source->sha256);
+    out->ranked = kernel->ranked;
+    out->library_only = kernel->library_only;
+}
+
+static void fill_run(struct worker *worker, struct record_run *run) {
+    struct moe_device ignored;
+    memset(&ignored, 0, sizeof ignored);
+    record_run_init(run);
+    snprintf(run->tool_version, sizeof run->tool_version, "%s", build_version);
+    snprintf(run->suite_name, sizeof run->suite_name, "none");
+    worker->backend->describe(worker->session, &run->device, &ignored);
+}
+
+static int describe(struct worker *worker, struct error *err) {
+    struct record_run run;
+    fill_run(worker, &run);
+    for (size_t i = 0; worker->backend->kernels[i]; i++) {
+        memset(&run.kernel, 0, sizeof run.kernel);
+        fill_kernel(worker->backend->kernels[i], &run.kernel);
+        if (record_write_run(worker->messages, &run, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int measure_ceilings(struct worker *worker, struct error *err) {
+    struct record_run run;
+    fill_run(worker, &run);
+    snprintf(run.kernel.name, sizeof run.kernel.name, "none");
+    if (worker->backend->ceilings(worker->session, &run.ceilings, &run.ceiling_count, err))
+        return -1;
+    int result = record_write_run(worker->messages, &run, err);
+    free(run.ceilings);
+    return result;
+}
+
+/* --- cases ----------------------------------------------------------------------------------- */
+
+static void strike(const struct worker *worker, int number) {
+    if (worker->job.fault == FAULT_NONE || worker->job.fault_case != number)
+        return;
+    fprintf(stderr, "deliberate fault: %s\n", worker_fault_names[worker->job.fault]);
+    switch (worker->job.fault) {
+    case FAULT_CRASH:
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer would catch it */
+        raise(SIGSEGV);
+        break;
+    case FAULT_HANG:
+        for (;;)
+            pause();
+    case FAULT_EXIT:
+        _exit(0);
+    default:
+        break;
+    }
+}
+
+/* The weights are drawn once for all cases that share them. */
+static int load(struct worker *worker, const struct suite_case *suite_case, struct error *err) {
+    const struct moe_shape *shape = &suite_case->shape, *loaded = &worker->loaded;
+    if (loaded->num_experts == shape->num_experts && loaded->hidden_size == shape->hidden_size &&
+        loaded->moe_intermediate_size == shape->moe_intermediate_size)
+        return 0;
+    if (worker->backend->load(worker->session, &worker->suite, shape, err))
+        return -1;
+    worker->loaded = *shape;
+    return 0;
+}
+
+static void fill_case(const struct worker *worker, const struct suite_case *suite_case,
+                      struct record_case *record_case) {
+    record_case_init(record_case);
+    record_case->number = suite_case->number;
+    record_case->round = worker->job.round;
+    record_case->batch_seq_len = (double)suite_case->shape.batch_seq_len;
+    record_case->hidden_size = (double)suite_case->shape.hidden_size;
+    record_case->moe_intermediate_size = (double)suite_case->shape.moe_intermediate_size;
+    record_case->num_experts = (double)suite_case->shape.num_experts;
+    record_case->num_experts_per_tok = (double)suite_case->shape.num_experts_per_tok;
+    record_case->atol = suite_case->atol;
+    record_case->rtol = suite_case->rtol;
+}
+
+/* Draw 0, against both oracles, in the first round; a draw of its own, which no timed iteration
+ * has, in each other one. */
+static int check(struct worker *worker, const struct suite_case *suite_case,
+                 struct record_case *record_case, struct error *err) {
+    uint64_t draw = worker->job.round == 0 ? 0 : 1000000 + (uint64_t)worker->job.round;
+    if (worker->backend->check(worker->session, draw, record_case, err))
+        return -1;
+    if (!worker->job.check_reference)
+        return 0;
+    return reference_check(worker->backend, worker->session, &worker->suite, suite_case,
+                           record_case, err);
+}
+
+static int measure_case(struct worker *worker, const struct suite_case *suite_case,
+                        struct error *err) {
+    struct record_case record_case;
+    fill_case(worker, suite_case, &record_case);
+    int prepared =
+        worker->backend->prepare(worker->session, suite_case, worker->kernel, &record_case, err);
+    int result = prepared < 0 ? -1 : 0;
+    if (prepared == 1)
+        record_case.status = STATUS_UNSUPPORTED;
+    if (prepared == 0)
+        result = worker->backend->measure(worker->session, &worker->job.options, &record_case, err);
+    if (prepared == 0 && !result)
+        result = check(worker, suite_case, &record_case, err);
+    /* Before the line is written: a kernel that crashes when it is torn down has not passed. */
+    worker->backend->finish(worker->session);
+    if (!result)
+        result = record_write_case(worker->messages, &record_case, err);
+    record_case_free(&record_case);
+    return result;
+}
+
+static int count_case(struct worker *worker, const struct suite_case *suite_case,
+                      struct error *err) {
+    struct record_case record_case;
+    struct record_counters counters;
+    fill_case(worker, suite_case, &record_case);
+    record_counters_init(&counters);
+    counters.number = suite_case->number;
+    snprintf(counters.level, sizeof counters.level, "%s", worker->job.counters_level);
+    int prepared =
+        worker->backend->prepare(worker->session, suite_case, worker->kernel, &record_case, err);
+    int result = prepared < 0 ? -1 : 0;
+    if (prepared == 1)
+        snprintf(counters.reason, sizeof counters.reason, "unsupported: %.200s",
+                 record_case.reason);
+    if (prepared == 0)
+        result =
+            worker->backend->count(worker->session, worker->job.counters_level, &counters, err);
+    worker->backend->finish(worker->session);
+    if (!result)
+        result = record_write_counters(worker->messages, &counters, err);
+    record_counters_free(&counters);
+    record_case_free(&record_case);
+    return result;
+}
+
+static const struct suite_case *find_case(const struct suite *suite, int number) {
+    for (size_t i = 0; i < suite->case_count; i++)
+        if (suite->cases[i].number == number)
+            return &suite->cases[i];
+    return NULL;
+}
+
+static int do_cases(struct worker *worker, struct error *err) {
+    if (suite_read(worker->job.suite, &worker->suite, err))
+        return -1;
+    for (size_t i = 0; worker->backend->kernels[i]; i++)
+        if (strcmp(worker->backend->kernels[i]->name, worker->job.kernel) == 0)
+            worker->kernel = worker->backend->kernels[i];
+    if (!worker->kernel)
+        return error_set(err, EXIT_USAGE, "unknown kernel: %s", worker->job.kernel);
+    if (worker->job.mode == WORKER_COUNT && !worker->backend->count)
+        return error_set(err, EXIT_USAGE, "no counters on %s", worker->backend->kind);
+    for (size_t i = 0; i < worker->job.case_count; i++) {
+        const struct suite_case *suite_case = find_case(&worker->suite, worker->job.cases[i]);
+        if (!suite_case)
+            return error_set(err, EXIT_USAGE, "suite %s has no case %d", worker->suite.name,
+                             worker->job.cases[i]);
+        struct worker_message begin = {.kind = MESSAGE_BEGIN, .case_number = suite_case->number};
+        if (load(worker, suite_case, err) || worker_message_write(worker->messages, &begin, err))
+            return -1;
+        strike(worker, suite_case->number);
+        if (worker->job.mode == WORKER_MEASURE ? measure_case(worker, suite_case, err)
+                                               : count_case(worker, suite_case, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int do_job(struct worker *worker, struct error *err) {
+    bool cuda = strcmp(worker->job.device_kind, "cuda") == 0;
+    worker->backend = cuda ? backend_cuda(err) : &backend_cpu;
+    if (!worker->backend || worker->backend->open(worker->job.device_index, &worker->session, err))
+        return -1;
+    switch (worker->job.mode) {
+    case WORKER_DESCRIBE:
+        return describe(worker, err);
+    case WORKER_CEILINGS:
+        return measure_ceilings(worker, err);
+    default:
+        return do_cases(worker, err);
+    }
+}
+
+int cmd_worker(int argc, char **argv) {
+    struct error err = {0};
+    (void)argv;
+    struct worker *worker = argc == 1 && fcntl(WORKER_MESSAGE_FD, F_SETFD, FD_CLOEXEC) == 0
+                                ? calloc(1, sizeof *worker)
+                                : NULL;
+    if (worker)
+        worker->messages = fdopen(WORKER_MESSAGE_FD, "w");
+    if (!worker || !worker->messages) {
+        error_set(&err, EXIT_USAGE,
+                  "worker: is started by `moesol run`, not by hand: no pipe on "
+                  "descriptor 3");
+        free(worker);
+        return error_print(&err);
+    }
+    int result = read_job(&worker->job, &err);
+    if (!result)
+        result = do_job(worker, &err);
+    struct worker_message last = {.kind = result ? MESSAGE_ERROR : MESSAGE_DONE, .code = err.code};
+    snprintf(last.text, sizeof last.text, "%s", err.text);
+    worker_message_write(worker->messages, &last, NULL);
+    /* After an error the session is spoiled, and closing it might hang: the process just ends. */
+    if (result)
+        _exit(err.code);
+    worker->backend->close(worker->session);
+    fclose(worker->messages);
+    free(worker);
+    return EXIT_OK;
+}

@@ -1,0 +1,124 @@
+/* What the files of the CUDA back end share: the open session with its buffers, and the pieces that
+ * backend.h's functions are made of. Functions that return int return 0, or -1 with *err. */
+#ifndef MOESOL_PROFILER_CUDA_SESSION_H
+#define MOESOL_PROFILER_CUDA_SESSION_H
+
+#include <cuda_runtime.h>
+
+#include "../../cases/draw.h"
+#include "../backend.h"
+#include "telemetry.h"
+
+#define SESSION_MAX_PHASES 64
+#define SESSION_PHASE_NAME 64
+
+/* Where a phase that a kernel opens goes. */
+enum sink_mode {
+    SINK_QUIET = 0,    /* NVTX ranges only */
+    SINK_ACTIVITY = 1, /* activity_phase() with the name's index */
+    SINK_COUNTERS = 2  /* counters_push() and counters_pop() */
+};
+
+/* The phases of a case in the order in which they were first opened. */
+struct phase_table {
+    enum sink_mode mode;
+    char names[SESSION_MAX_PHASES][SESSION_PHASE_NAME];
+    int count;
+    int open;     /* index of the open phase, -1: none */
+    bool misused; /* a push inside a phase, a pop outside one, or too many names */
+};
+
+struct backend_session {
+    int device_index;
+    struct cudaDeviceProp properties;
+    struct moe_device device;
+    struct telemetry *telemetry; /* NULL where NVML cannot be had */
+    cudaStream_t stream;
+    cudaEvent_t begin, end;
+
+    /* open(): normal tables for hidden states and weights, the buffer that flushes the L2. */
+    uint16_t *hidden_table, *weight_table;
+    void *flush;
+    size_t flush_bytes;
+
+    /* load(): what the suite says of every case, and the weights. */
+    uint64_t seed;
+    double atol_over_rms;
+    struct draw_routing routing; /* cumulative: device memory */
+    uint64_t *cumulative_host;   /* the same on the host, for ROUTING_ZIPF; else NULL */
+    struct moe_shape loaded;     /* H, I, E of the weights; num_experts 0: none */
+    uint64_t loaded_seed;
+    uint16_t *gate, *up, *down;
+
+    /* prepare(): the case at hand. kernel NULL: none. */
+    const struct moe_kernel *kernel;
+    void *kernel_state;
+    struct suite_case suite_case;
+    uint16_t *hidden, *topk_weight, *output;
+    int64_t *topk_idx;
+    void *workspace;
+    size_t workspace_bytes;
+    struct phase_table phases;
+    struct moe_phase_sink sink;
+};
+
+/* Sets *err from a CUDA status that is not cudaSuccess; `what` names the call. */
+int cuda_failed(struct error *err, cudaError_t status, const char *what);
+
+/* --- session.cu ------------------------------------------------------------------------------ */
+
+/* One forward pass of the prepared kernel on the session's stream; does not wait for it. */
+int session_run(struct backend_session *session, enum sink_mode mode, struct error *err);
+
+/* Waits for the device. */
+int session_wait(struct backend_session *session, struct error *err);
+
+/* Brings the state before a cold run about, and waits: small inputs of `draw`, output and workspace
+ * poisoned, L2 cold. */
+int session_make_cold(struct backend_session *session, uint64_t draw, struct error *err);
+
+/* --- inputs.cu ------------------------------------------------------------------------------- */
+
+/* count elements of a normal tensor. Asynchronous on `stream`; out 16-byte aligned. */
+cudaError_t inputs_draw_normal(const uint16_t *table, uint64_t key, uint64_t count, uint16_t *out,
+                               cudaStream_t stream);
+cudaError_t inputs_draw_topk_idx(const struct draw_routing *routing, uint64_t key, int64_t tokens,
+                                 int64_t *out, cudaStream_t stream);
+cudaError_t inputs_draw_topk_weight(uint64_t key, int64_t tokens, int64_t k, uint16_t *out,
+                                    cudaStream_t stream);
+
+/* --- flush.cu -------------------------------------------------------------------------------- */
+
+/* Writes, then reads `bytes` (a multiple of 16) of scratch, so that the L2 holds nothing else and
+ * no dirty line. Asynchronous. */
+cudaError_t flush_l2(void *scratch, size_t bytes, cudaStream_t stream);
+
+/* --- measure.cu ------------------------------------------------------------------------------ */
+
+int session_measure(struct backend_session *session, const struct measure_options *options,
+                    struct record_case *record_case, struct error *err);
+
+/* --- oracle.cu ------------------------------------------------------------------------------- */
+
+/* Compares output with the oracle's result for the inputs that stand in the session's buffers. */
+int oracle_compare(struct backend_session *session, struct record_case *record_case,
+                   struct error *err);
+
+/* Device memory that oracle_compare() takes for a shape. */
+size_t oracle_bytes(const struct moe_shape *shape);
+
+/* The oracle alone: reference is [T, H], device memory. */
+int oracle_forward(struct backend_session *session, uint16_t *reference, struct error *err);
+
+/* --- ceilings.cu, ceilings_tma.cu ------------------------------------------------------------ */
+
+int session_ceilings(struct backend_session *session, struct record_ceiling **ceilings,
+                     size_t *count, struct error *err);
+
+/* Reads `bytes` (a multiple of 32 KiB) once by 1-D bulk copies of 32 KiB, evict-first, `stages` in
+ * flight for each of `blocks` blocks. Asynchronous. cudaErrorNotSupported below sm_90. */
+#define TMA_CHUNK_BYTES 32768
+cudaError_t ceilings_tma_read(const void *buffer, size_t bytes, int blocks, int stages,
+                              cudaStream_t stream);
+
+#endif

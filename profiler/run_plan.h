@@ -1,0 +1,47 @@
+/* What `moesol run` was asked for, and what that comes to on this machine: suite, device, kernels,
+ * cases and the defaults that depend on them. */
+#ifndef MOESOL_PROFILER_RUN_PLAN_H
+#define MOESOL_PROFILER_RUN_PLAN_H
+
+#include "../cases/suite.h"
+#include "../core/options.h"
+#include "device_choice.h"
+#include "run_record.h"
+#include "worker_protocol.h"
+
+/* The command line as parsed. */
+struct run_request {
+    struct option_list arguments; /* SUITE */
+    struct option_list kernels, cases;
+    const char *device, *counters, *resume, *output, *fault;
+    long rounds, samples; /* samples 0: the default */
+    double time_limit_s;  /* 0: from the work */
+    bool back_to_back;
+};
+
+struct run_plan {
+    struct suite suite;
+    struct device_info device;
+    size_t kernels[64]; /* indexes into device.kernels */
+    size_t kernel_count;
+    int cases[SUITE_MAX_CASES];
+    struct run_wanted wanted;
+    const char *counters_level;
+    struct measure_options options;
+    double time_limit_s; /* NaN: from the work */
+    enum worker_fault fault;
+    int fault_case;
+    const char *folder;
+    bool resume;
+};
+
+/* Fills *plan. `request` must outlive it. Free with run_plan_free(). */
+int run_plan_make(const struct run_request *request, int signal_fd, struct run_plan *plan,
+                  struct error *err);
+void run_plan_free(struct run_plan *plan);
+
+/* Path of a kernel's record. */
+int run_plan_record_path(const struct run_plan *plan, size_t kernel, char *path, size_t size,
+                         struct error *err);
+
+#endif

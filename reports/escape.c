@@ -1,0 +1,99 @@
+/* Escaping of untrusted names, character by character. UTF-8 passes through, but for the C1
+ * controls, which a terminal may obey. */
+#include "escape.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* Whether a control character starts here; *length is what it takes. */
+static bool control_at(const char *text, size_t *length) {
+    unsigned char c = (unsigned char)text[0];
+
+    *length = 1;
+    if (c < 0x20 || c == 0x7f)
+        return true;
+    if (c == 0xc2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0) {
+        *length = 2;
+        return true;
+    }
+    return false;
+}
+
+/* Writes one character, by `replace` where that knows it. */
+static void write_escaped(FILE *file, const char *text, const char *(*replace)(char c)) {
+    while (*text) {
+        size_t length;
+        if (control_at(text, &length)) {
+            fputc('?', file);
+            text += length;
+            continue;
+        }
+        const char *replacement = replace ? replace(*text) : NULL;
+        if (replacement)
+            fputs(replacement, file);
+        else
+            fputc(*text, file);
+        text++;
+    }
+}
+
+static const char *replace_html(char c) {
+    switch (c) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+static const char *replace_markdown(char c) {
+    static const char special[] = "\\`*_{}[]<>|#!~&";
+    static const char *const escaped[] = {"\\\\", "\\`",  "\\*", "\\_", "\\{", "\\}", "\\[",  "\\]",
+                                          "&lt;", "&gt;", "\\|", "\\#", "\\!", "\\~", "&amp;"};
+    const char *found = strchr(special, c);
+
+    return found && c ? escaped[found - special] : NULL;
+}
+
+static const char *replace_csv(char c) { return c == '"' ? "\"\"" : NULL; }
+
+/* Inside single quotes gnuplot obeys nothing; a backquote is replaced all the same, because inside
+ * double quotes it would start a program. */
+static const char *replace_gnuplot(char c) {
+    if (c == '\'')
+        return "''";
+    return c == '`' ? "''" : NULL;
+}
+
+void escape_text(FILE *file, const char *text) { write_escaped(file, text, NULL); }
+
+void escape_html(FILE *file, const char *text) { write_escaped(file, text, replace_html); }
+
+void escape_markdown(FILE *file, const char *text) { write_escaped(file, text, replace_markdown); }
+
+void escape_csv(FILE *file, const char *text) {
+    bool formula = text[0] && strchr("=+-@\t\r", text[0]);
+    bool quote = formula || strpbrk(text, ",\"\r\n\t;") != NULL;
+
+    if (quote)
+        fputc('"', file);
+    if (formula)
+        fputc('\'', file);
+    write_escaped(file, text, replace_csv);
+    if (quote)
+        fputc('"', file);
+}
+
+void escape_gnuplot(FILE *file, const char *text) {
+    fputc('\'', file);
+    write_escaped(file, text, replace_gnuplot);
+    fputc('\'', file);
+}

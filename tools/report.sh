@@ -1,0 +1,13 @@
+#!/bin/sh
+# `make report`: runs a suite on the best device there is and writes the SOL report beside the records.
+set -eu
+moesol=$1
+out=${REPORT_DIR:-report}/$(date -u +%Y%m%dT%H%M%SZ)
+mkdir -p "$out"
+"$moesol" run -o "$out"
+"$moesol" report "$out"/*.jsonl --format markdown -o "$out/report.md"
+"$moesol" roofline "$out"/*.jsonl -o "$out/roofline.svg"
+"$moesol" report "$out"/*.jsonl
+echo "report: $out/report.md"
+echo "roofline: $out/roofline.svg"
+echo "records: $out/*.jsonl"
