@@ -104,7 +104,7 @@ install: all
 	install -D -m 755 $(B)/install/moesol $(DESTDIR)$(PREFIX)/bin/moesol
 	if [ -e $(B)/libmoesol-cuda.so ]; then \
 	    install -D -m 755 $(B)/libmoesol-cuda.so $(DESTDIR)$(PREFIX)/lib/moesol/libmoesol-cuda.so; fi
-	find cases -type f -exec install -D -m 644 {} $(DATA)/{} ';'
+	find cases -type f ! -name '*.[ch]' -exec install -D -m 644 {} $(DATA)/{} ';'
 	install -D -m 644 doc/moesol.1 $(DESTDIR)$(PREFIX)/share/man/man1/moesol.1
 
 clean:

@@ -11,6 +11,35 @@
 
 #define MAX_NAMES 64
 
+struct option_row option_flag(const char *name, const char *help, bool *target) {
+    return (struct option_row){name, 0, NULL, help, OPTION_FLAG, {.flag = target}, NULL, 0, 0};
+}
+
+struct option_row option_text(const char *name, char letter, const char *value, const char *help,
+                              const char **target, const char *const *choices) {
+    return (struct option_row){name,    letter, value, help, OPTION_TEXT, {.text = target},
+                               choices, 0,      0};
+}
+
+struct option_row option_texts(const char *name, char letter, const char *value, const char *help,
+                               struct option_list *target) {
+    return (struct option_row){name, letter, value, help, OPTION_LIST, {.list = target},
+                               NULL, 0,      0};
+}
+
+struct option_row option_integer(const char *name, char letter, const char *value, const char *help,
+                                 long *target, long least, long most) {
+    return (struct option_row){name, letter,         value,
+                               help, OPTION_INTEGER, {.integer = target},
+                               NULL, (double)least,  (double)most};
+}
+
+struct option_row option_number(const char *name, const char *value, const char *help,
+                                double *target, double least, double most) {
+    return (struct option_row){name, 0,     value, help, OPTION_NUMBER, {.number = target},
+                               NULL, least, most};
+}
+
 static int list_add(struct option_list *list, const char *value, struct error *err) {
     const char **grown = realloc(list->values, (list->count + 1) * sizeof *grown);
     if (!grown)

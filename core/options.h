@@ -46,6 +46,17 @@ struct option_row {
     double least, most;         /* OPTION_INTEGER, OPTION_NUMBER: the valid range, ends included */
 };
 
+/* Rows of each type, for tables that are shorter to read so. */
+struct option_row option_flag(const char *name, const char *help, bool *target);
+struct option_row option_text(const char *name, char letter, const char *value, const char *help,
+                              const char **target, const char *const *choices);
+struct option_row option_texts(const char *name, char letter, const char *value, const char *help,
+                               struct option_list *target);
+struct option_row option_integer(const char *name, char letter, const char *value, const char *help,
+                                 long *target, long least, long most);
+struct option_row option_number(const char *name, const char *value, const char *help,
+                                double *target, double least, double most);
+
 struct options {
     const char *command;   /* "run" */
     const char *arguments; /* what the usage line says after the command: "[SUITE] [OPTION]..." */

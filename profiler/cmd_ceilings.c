@@ -83,24 +83,9 @@ int cmd_ceilings(int argc, char **argv) {
     const char *device = NULL, *format = "text";
     struct error err = {0};
     const struct option_row rows[] = {
-        {"device",
-         'd',
-         "D",
-         "cpu, cuda or cuda:N (default: the first GPU, else the CPU)",
-         OPTION_TEXT,
-         {.text = &device},
-         NULL,
-         0,
-         0},
-        {"format",
-         'f',
-         "FORMAT",
-         "text or json (default: text)",
-         OPTION_TEXT,
-         {.text = &format},
-         formats,
-         0,
-         0},
+        option_text("device", 'd', "D",
+                    "cpu, cuda or cuda:N (default: the first GPU, else the CPU)", &device, NULL),
+        option_text("format", 'f', "FORMAT", "text or json (default: text)", &format, formats),
     };
     const struct options options = {
         "ceilings",

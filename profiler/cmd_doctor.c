@@ -49,10 +49,18 @@ static void add(struct doctor *doctor, const char *name, enum state state, const
 
 /* --- the GPU side ---------------------------------------------------------------------------- */
 
+/* ", takes CUDA up to 13.0", where that is known. */
+static void cuda_of_driver(const struct doctor *doctor, char *text, size_t size) {
+    text[0] = '\0';
+    if (doctor->driver_cuda > 0)
+        snprintf(text, size, ", the driver takes CUDA up to %d.%d", doctor->driver_cuda / 1000,
+                 doctor->driver_cuda % 1000 / 10);
+}
+
 /* Asks NVML, which makes no CUDA context. */
 static void check_driver(struct doctor *doctor) {
     int (*init)(void), (*driver)(char *, unsigned), (*cuda)(int *);
-    char version[96] = "", detail[160];
+    char version[96] = "", cuda_text[64], detail[192];
     void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!nvml) {
         add(doctor, "driver", STATE_ABSENT, "libnvidia-ml.so.1 is not there: no NVIDIA driver",
@@ -69,8 +77,8 @@ static void check_driver(struct doctor *doctor) {
     }
     if (cuda)
         cuda(&doctor->driver_cuda);
-    snprintf(detail, sizeof detail, "%s, takes CUDA up to %d.%d", version,
-             doctor->driver_cuda / 1000, doctor->driver_cuda % 1000 / 10);
+    cuda_of_driver(doctor, cuda_text, sizeof cuda_text);
+    snprintf(detail, sizeof detail, "%s%s", version, cuda_text);
     add(doctor, "driver", STATE_OK, detail, NULL);
 }
 
@@ -97,7 +105,7 @@ static void check_gpu(struct doctor *doctor) {
 
 static void check_cupti(struct doctor *doctor) {
     const char *version = doctor->has_gpu ? doctor->gpu.device.cupti_version : "";
-    char detail[256];
+    char detail[256], cuda_text[64];
     int major = 0, minor = 0;
     if (!version[0] || sscanf(version, "%d.%d", &major, &minor) < 1) {
         add(doctor, "CUPTI", doctor->module_loads ? STATE_UNKNOWN : STATE_ABSENT,
@@ -106,9 +114,9 @@ static void check_cupti(struct doctor *doctor) {
             "mend the lines above");
         return;
     }
-    bool newer = doctor->driver_cuda > 0 && 1000 * major > doctor->driver_cuda / 1000 * 1000;
-    snprintf(detail, sizeof detail, "version %s, the driver takes CUDA up to %d.%d%s", version,
-             doctor->driver_cuda / 1000, doctor->driver_cuda % 1000 / 10,
+    bool newer = doctor->driver_cuda > 0 && major > doctor->driver_cuda / 1000;
+    cuda_of_driver(doctor, cuda_text, sizeof cuda_text);
+    snprintf(detail, sizeof detail, "version %s%s%s", version, cuda_text,
              newer ? ": CUPTI is newer than the driver" : "");
     add(doctor, "CUPTI", newer ? STATE_ABSENT : STATE_OK, detail,
         "install a driver for that CUDA version, or build with an older CUDA Toolkit");
@@ -322,15 +330,7 @@ int cmd_doctor(int argc, char **argv) {
     const char *format = "text";
     struct error err = {0};
     const struct option_row rows[] = {
-        {"format",
-         'f',
-         "FORMAT",
-         "text or json (default: text)",
-         OPTION_TEXT,
-         {.text = &format},
-         formats,
-         0,
-         0},
+        option_text("format", 'f', "FORMAT", "text or json (default: text)", &format, formats),
     };
     const struct options options = {
         "doctor",

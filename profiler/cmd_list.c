@@ -258,15 +258,7 @@ int cmd_list(int argc, char **argv) {
     struct error err = {0};
     int code = EXIT_OK;
     const struct option_row rows[] = {
-        {"format",
-         'f',
-         "FORMAT",
-         "text or json (default: text)",
-         OPTION_TEXT,
-         {.text = &format},
-         formats,
-         0,
-         0},
+        option_text("format", 'f', "FORMAT", "text or json (default: text)", &format, formats),
     };
     const struct options options = {"list",
                                     "suites|kernels|devices|metrics [OPTION]...",

@@ -24,104 +24,39 @@ static const char run_notes[] =
     "Exit code: 0; 1 if something could not be done, or a case was wrong, crashed or ran out of\n"
     "time; 2 for a wrong command line; 130 if interrupted.";
 
+static const char device_help[] = "cpu, cuda or cuda:N (default: the first GPU, else the CPU)";
+static const char case_help[] = "cases to run: a number, 2-5, T=2048, or a list with commas;\n"
+                                "may be repeated (default: all)";
+static const char counters_help[] = "hardware counters: none, basic or full\n"
+                                    "(default: basic on a GPU, none on the CPU)";
+static const char samples_help[] = "timed iterations of a case in a round (default: 50 in all\n"
+                                   "rounds; on the CPU 5 at least, and about a second)";
+static const char time_limit_help[] = "seconds that a case may take in a round\n"
+                                      "(default: 120 and more for larger work)";
+
 /* Takes the command line into *request, defaults included. */
 static enum options_result parse(int argc, char **argv, struct run_request *request,
                                  bool print_help, struct error *err) {
     static const char *const levels[] = {"none", "basic", "full", NULL};
     const struct option_row rows[] = {
-        {"kernel",
-         'k',
-         "NAME",
-         "a kernel to run; may be repeated (default: all but null)",
-         OPTION_LIST,
-         {.list = &request->kernels},
-         NULL,
-         0,
-         0},
-        {"device",
-         'd',
-         "D",
-         "cpu, cuda or cuda:N (default: the first GPU, else the CPU)",
-         OPTION_TEXT,
-         {.text = &request->device},
-         NULL,
-         0,
-         0},
-        {"case",
-         'c',
-         "PATTERN",
-         "cases to run: a number, 2-5, T=2048, or a list with commas;\n"
-         "may be repeated (default: all)",
-         OPTION_LIST,
-         {.list = &request->cases},
-         NULL,
-         0,
-         0},
-        {"counters",
-         0,
-         "LEVEL",
-         "hardware counters: none, basic or full\n(default: basic on a GPU, none on the CPU)",
-         OPTION_TEXT,
-         {.text = &request->counters},
-         levels,
-         0,
-         0},
-        {"rounds",
-         'r',
-         "N",
-         "fresh processes that each go through all cases (default: 3)",
-         OPTION_INTEGER,
-         {.integer = &request->rounds},
-         NULL,
-         1,
-         100},
-        {"samples",
-         's',
-         "N",
-         "timed iterations of a case in a round (default: 50 in all\n"
-         "rounds; on the CPU 5 at least, and about a second)",
-         OPTION_INTEGER,
-         {.integer = &request->samples},
-         NULL,
-         1,
-         100000},
-        {"back-to-back",
-         0,
-         NULL,
-         "iterations follow each other at once: no flush, no new inputs",
-         OPTION_FLAG,
-         {.flag = &request->back_to_back},
-         NULL,
-         0,
-         0},
-        {"time-limit",
-         0,
-         "S",
-         "seconds that a case may take in a round\n(default: 120 and more for larger work)",
-         OPTION_NUMBER,
-         {.number = &request->time_limit_s},
-         NULL,
-         0.001,
-         1e6},
-        {"resume",
-         0,
-         "DIR",
-         "continue the records in DIR: do what is missing, nothing twice",
-         OPTION_TEXT,
-         {.text = &request->resume},
-         NULL,
-         0,
-         0},
-        {"output",
-         'o',
-         "DIR",
-         "folder for the records (default: records)",
-         OPTION_TEXT,
-         {.text = &request->output},
-         NULL,
-         0,
-         0},
-        {"fault", 0, "KIND:CASE", NULL, OPTION_TEXT, {.text = &request->fault}, NULL, 0, 0},
+        option_texts("kernel", 'k', "NAME",
+                     "a kernel to run; may be repeated (default: all but null)", &request->kernels),
+        option_text("device", 'd', "D", device_help, &request->device, NULL),
+        option_texts("case", 'c', "PATTERN", case_help, &request->cases),
+        option_text("counters", 0, "LEVEL", counters_help, &request->counters, levels),
+        option_integer("rounds", 'r', "N",
+                       "fresh processes that each go through all cases (default: 3)",
+                       &request->rounds, 1, 100),
+        option_integer("samples", 's', "N", samples_help, &request->samples, 1, 100000),
+        option_flag("back-to-back", "iterations follow at once: no flush, no new inputs",
+                    &request->back_to_back),
+        option_number("time-limit", "S", time_limit_help, &request->time_limit_s, 0.001, 1e6),
+        option_text("resume", 0, "DIR",
+                    "continue the records in DIR: do what is missing, nothing twice",
+                    &request->resume, NULL),
+        option_text("output", 'o', "DIR", "folder for the records (default: records)",
+                    &request->output, NULL),
+        option_text("fault", 0, "KIND:CASE", NULL, &request->fault, NULL),
     };
     const struct options options = {"run",
                                     "[SUITE] [OPTION]...",
@@ -278,8 +213,11 @@ static int run_one_kernel(struct run *run, size_t k, struct error *err) {
         run->progress.steps -= run_kernel_steps(&plan->wanted);
     else
         result = fill_record(run, &record, err);
+    bool discarded = result && err->code != EXIT_INTERRUPTED && run_record_discard(&record);
     if (run_record_close(&record, result ? NULL : err))
         result = -1;
+    if (discarded)
+        return result;
     if (printf("%s\n", path) < 0 || fflush(stdout))
         return error_set(err, EXIT_FAILED, "cannot write: standard output: %s", strerror(errno));
     return result;

@@ -1,5 +1,5 @@
-/* The commands of the measuring side, for the table in moesol.c. argv[0] is the command's name; each
- * returns the exit code. */
+/* The commands of the measuring side, for the table in moesol.c. argv[0] is the command's name;
+ * each returns the exit code. */
 #ifndef MOESOL_PROFILER_COMMANDS_H
 #define MOESOL_PROFILER_COMMANDS_H
 

@@ -197,6 +197,7 @@ int run_record_open(struct run_record *out, const char *path, const struct recor
     if (held < 0)
         goto fail;
     lseek(fd, 0, SEEK_END);
+    out->fresh = held == 1;
     out->file = fdopen(fd, "r+");
     if (!out->file) {
         system_failed(out, "open", err);
@@ -231,6 +232,7 @@ int run_record_add_case(struct run_record *out, const struct record_case *record
     int result = record_write_case(out->file, record_case, &problem);
     if (!result)
         note_case(out, record_case);
+    out->fresh = false;
     return written(out, result, &problem, err);
 }
 
@@ -252,6 +254,10 @@ int run_record_end(struct run_record *out, const char *status, struct error *err
     snprintf(end.status, sizeof end.status, "%s", status);
     run_record_now(end.finished_at, sizeof end.finished_at);
     return written(out, record_write_end(out->file, &end, &problem), &problem, err);
+}
+
+bool run_record_discard(const struct run_record *out) {
+    return out->fresh && unlink(out->path) == 0;
 }
 
 int run_record_close(struct run_record *out, struct error *err) {

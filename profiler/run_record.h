@@ -13,6 +13,7 @@ struct run_record {
     char path[1024];
     FILE *file; /* NULL: not open */
     int round_count;
+    bool fresh;    /* made by this run, without a case so far */
     bool torn;     /* a write failed half-way: nothing may follow it */
     bool complete; /* an earlier run ended it, and nothing that is wanted is missing: leave it */
     /* What stands in the file already: a flag for each case number and round; and each counters. */
@@ -47,6 +48,10 @@ int run_record_add_counters(struct run_record *out, const struct record_counters
 
 /* Writes the `end` line; status complete, interrupted or failed. */
 int run_record_end(struct run_record *out, const char *status, struct error *err);
+
+/* Takes a file away again in which a run that failed put no case: nothing is lost, and the next run
+ * finds its place free. Returns whether it did. */
+bool run_record_discard(const struct run_record *out);
 
 /* Closes the file. Returns 0, or -1 with *err if what was written did not arrive. */
 int run_record_close(struct run_record *out, struct error *err);

@@ -383,6 +383,25 @@ static void test_run_refuses_to_mix_suites(void **state) {
     assert_said(place, "suite hash");
 }
 
+/* A suite that no memory holds: said before anything is drawn, and no record stays in the way. */
+static void test_run_says_that_memory_is_short(void **state) {
+    struct place *place = *state;
+    char path[128], *large = strdup(suite_text), *at = strstr(large, "\"hidden_size\":64");
+    use_folder(place, "memory");
+    snprintf(path, sizeof path, "%s/suite.json", place->suite);
+    FILE *file = fopen(path, "w");
+    fprintf(file, "%.*s\"hidden_size\":1048576,\"moe_intermediate_size\":1048576%s",
+            (int)(at - large), large, strstr(large, ",\"num_experts\":"));
+    assert_int_equal(fclose(file), 0);
+    free(large);
+    int code = run(place, "-o", NULL);
+    write_text(path, suite_text);
+    assert_int_equal(code, 1);
+    assert_said(place, "not enough memory");
+    assert_int_equal(access(place->record, F_OK), -1);
+    assert_no_worker_is_left(place);
+}
+
 /* `--resume DIR` by itself knows the command from the record. */
 static void test_resume_alone_knows_the_command(void **state) {
     struct place *place = *state;
@@ -489,6 +508,7 @@ int main(void) {
         cmocka_unit_test(test_worker_dumps_no_core_and_dies_with_its_parent),
         cmocka_unit_test(test_run_says_that_the_disk_is_full),
         cmocka_unit_test(test_run_refuses_to_mix_suites),
+        cmocka_unit_test(test_run_says_that_memory_is_short),
         cmocka_unit_test(test_resume_alone_knows_the_command),
         cmocka_unit_test(test_kill_at_random_points),
     };

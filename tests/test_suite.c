@@ -287,8 +287,13 @@ static void patterns(void **state) {
  */
 
 struct folder {
-    char path[96];
+    char path[128];
 };
+
+static void join(char path[128], const char *folder, const char *below) {
+    assert_true(strlen(folder) + strlen(below) < 128);
+    strcat(strcpy(path, folder), below);
+}
 
 static void open_folder(struct folder *folder) {
     snprintf(folder->path, sizeof folder->path, "/tmp/moesol-test-XXXXXX");
@@ -296,8 +301,8 @@ static void open_folder(struct folder *folder) {
 }
 
 static void write_suite(const struct folder *folder, const char *text) {
-    char path[160];
-    snprintf(path, sizeof path, "%s/suite.json", folder->path);
+    char path[128];
+    join(path, folder->path, "/suite.json");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
@@ -305,8 +310,8 @@ static void write_suite(const struct folder *folder, const char *text) {
 }
 
 static void remove_folder(const struct folder *folder) {
-    char path[160];
-    snprintf(path, sizeof path, "%s/suite.json", folder->path);
+    char path[128];
+    join(path, folder->path, "/suite.json");
     unlink(path);
     rmdir(folder->path);
 }
@@ -315,13 +320,13 @@ static void data_folder_of_the_environment(void **state) {
     (void)state;
     struct folder folder;
     struct error err = {0}, empty = {0};
-    char cases[160], path[512];
+    char cases[128], path[512];
     size_t count;
     open_folder(&folder);
     setenv("MOESOL_DATA", folder.path, 1);
     assert_int_equal(data_path("devices.csv", path, sizeof path, &empty), -1);
     assert_non_null(strstr(empty.text, folder.path)); /* never the other folder in silence */
-    snprintf(cases, sizeof cases, "%s/cases", folder.path);
+    join(cases, folder.path, "/cases");
     assert_int_equal(mkdir(cases, 0700), 0);
     assert_int_equal(data_path("devices.csv", path, sizeof path, &err), 0);
     assert_true(strncmp(path, cases, strlen(cases)) == 0);
@@ -353,8 +358,8 @@ static void good_suites(void **state) {
     read_suite(folder.path, &suite);
     assert_int_equal(suite.routing, ROUTING_ZIPF);
     assert_true(suite.zipf_exponent == 1.2 && isnan(suite.hot_fraction));
-    char with_slash[160];
-    snprintf(with_slash, sizeof with_slash, "%s//", folder.path);
+    char with_slash[128];
+    join(with_slash, folder.path, "//");
     read_suite(with_slash, &suite);
     assert_string_equal(suite.directory, folder.path);
     write_suite(&folder, HEAD ",\"routing\":{\"kind\":\"one_hot\",\"hot_fraction\":0.5}" CASES);
@@ -436,11 +441,11 @@ static void name_is_the_folders(void **state) {
     static struct suite suite;
     struct error err = {0};
     struct folder inner;
-    char cases[80];
+    char cases[128];
     open_folder(&data);
-    snprintf(cases, sizeof cases, "%s/cases", data.path);
+    join(cases, data.path, "/cases");
     assert_int_equal(mkdir(cases, 0700), 0);
-    snprintf(inner.path, sizeof inner.path, "%s/other", cases);
+    join(inner.path, cases, "/other");
     assert_int_equal(mkdir(inner.path, 0700), 0);
     write_suite(&inner, HEAD CASES);
     setenv("MOESOL_DATA", data.path, 1);

@@ -4,10 +4,13 @@ set -eu
 moesol=$1
 out=${REPORT_DIR:-report}/$(date -u +%Y%m%dT%H%M%SZ)
 mkdir -p "$out"
-"$moesol" run -o "$out"
+# A case that failed is in its record, and the report shows it: only a run without records ends here.
+"$moesol" run -o "$out" || status=$?
+ls "$out"/*.jsonl >/dev/null 2>&1 || exit "${status:-1}"
 "$moesol" report "$out"/*.jsonl --format markdown -o "$out/report.md"
 "$moesol" roofline "$out"/*.jsonl -o "$out/roofline.svg"
 "$moesol" report "$out"/*.jsonl
 echo "report: $out/report.md"
 echo "roofline: $out/roofline.svg"
 echo "records: $out/*.jsonl"
+exit "${status:-0}"
