@@ -7,8 +7,22 @@ extern const struct moe_kernel moe_cuda_null;
 extern const struct moe_kernel moe_cuda_masked_loop;
 extern const struct moe_kernel moe_cuda_cublas_loop;
 extern const struct moe_kernel moe_cuda_cublas_grouped;
+extern const struct moe_kernel moe_cuda_mma_grouped;
+extern const struct moe_kernel moe_cuda_wgmma_rows;
+extern const struct moe_kernel moe_cuda_wgmma_swap;
+extern const struct moe_kernel moe_cuda_wgmma_fused;
+extern const struct moe_kernel moe_cuda_hopper;
 
 const struct moe_kernel *const moe_cuda_kernels[] = {
-    &moe_cuda_null, &moe_cuda_masked_loop, &moe_cuda_cublas_loop, &moe_cuda_cublas_grouped, nullptr,
+    &moe_cuda_null,
+    &moe_cuda_masked_loop,
+    &moe_cuda_cublas_loop,
+    &moe_cuda_cublas_grouped,
+    &moe_cuda_mma_grouped,
+    &moe_cuda_wgmma_rows,
+    &moe_cuda_wgmma_swap,
+    &moe_cuda_wgmma_fused,
+    &moe_cuda_hopper,
+    nullptr,
 };
 }
