@@ -1,6 +1,7 @@
 /* The one interface between a Mixture-of-Experts kernel and whoever runs it. A kernel is one file
- * that defines one `const struct moe_kernel` and one row in its platform's registry. It compiles
- * under cc and nvcc. `null.c` is the smallest one; copy it to begin a new kernel. */
+ * that defines one `const struct moe_kernel` and one row in its platform's registry, or in the table
+ * of a plug-in (below). It compiles under cc and nvcc. `null.c` is the smallest one; copy it to
+ * begin a new kernel. MOE_KERNEL_ABI changes whenever a struct of this header does. */
 #ifndef MOESOL_KERNELS_KERNEL_H
 #define MOESOL_KERNELS_KERNEL_H
 
@@ -105,6 +106,12 @@ static inline void moe_phase_push(const struct moe_call *call, const char *name)
 static inline void moe_phase_pop(const struct moe_call *call) {
     call->phases->pop(call->phases->self);
 }
+
+/* A plug-in: a shared object with kernels from outside, run as `moesol run --kernel ./libmine.so`.
+ * It needs this header and cases/case.h only, and exports this one table, NULL-terminated, which
+ * may hold kernels of both platforms. kernels/example/ is one. */
+#define MOE_PLUGIN_SYMBOL "moe_plugin_kernels"
+__attribute__((visibility("default"))) extern const struct moe_kernel *const moe_plugin_kernels[];
 
 /* The registries: NULL-terminated tables, one row a kernel. The CUDA one lives in the module. */
 extern const struct moe_kernel *const moe_cpu_kernels[];

@@ -236,19 +236,18 @@ __device__ __forceinline__ void feed_weights(const arguments &p, const block<C> 
 template <class C>
 __device__ __forceinline__ void feed_tokens(const arguments &p, const block<C> &s) {
     constexpr int PASSES = (C::CHUNK + PASS_ROWS - 1) / PASS_ROWS;
-    static_assert(PASS_ROWS % 8 == 4, "even and odd passes differ by 4 in the swizzle");
-    const uint64_t keep = policy_evict_last(), normal = policy_evict_normal();
+    static_assert(PASS_ROWS % 8 == 4, "places of odd passes");
     const int lane = threadIdx.x % 32, r0 = (threadIdx.x - 32) / PIECES,
               piece = threadIdx.x % PIECES;
-    const uint32_t even = r0 * ROW_BYTES + ((piece ^ (r0 & 7)) << 4);
-    const uint32_t odd = r0 * ROW_BYTES + ((piece ^ ((r0 + 4) & 7)) << 4);
+    /* the 128-byte swizzle; 12 rows on, bit 2 of the row and so bit 6 of the place differ */
+    const uint32_t place = r0 * ROW_BYTES + ((piece ^ (r0 & 7)) << 4);
     ring<C::TOKEN_STAGES> b;
     ring<TILE_SLOTS> t;
     for (;;) {
         wait_tile<C>(s.tile_full(t.slot), t.parity);
         const uint32_t at = s.tile(t.slot);
         const int expert = tile_word(at, TILE_EXPERT), row0 = tile_word(at, TILE_ROW0),
-                  rows = tile_word(at, TILE_ROWS), down = tile_word(at, TILE_DOWN),
+                  all_rows = tile_word(at, TILE_ROWS), down = tile_word(at, TILE_DOWN),
                   chunk = tile_word(at, TILE_CHUNK);
         __syncwarp();
         if (lane == 0)
@@ -256,35 +255,33 @@ __device__ __forceinline__ void feed_tokens(const arguments &p, const block<C> &
         t.next();
         if (expert < 0)
             return;
-        if (down &&
-            rows) { /* h of this chunk is whole when every up tile's warpgroups have said so */
+        if (down && all_rows) { /* until both warpgroups of every up tile of the chunk are done */
             if (lane == 0)
                 while (load_acquire(p.ready + chunk) < p.up_tiles * CONSUMER_GROUPS)
                     __nanosleep(64);
             __syncwarp();
         }
-        const int row_pieces = (down ? p.I : p.H) / 8, padded = (rows + 7) & ~7;
+        const int row_pieces = (down ? p.I : p.H) / 8;
+        const int rows = all_rows - r0, padded = ((all_rows + 7) & ~7) - r0; /* from r0 on */
         const uint4 *source = (const uint4 *)(down ? p.h : p.hidden) + piece;
         /* hidden_states come back for other experts, h does not */
-        const uint64_t policy = down ? normal : keep;
-        uint32_t offset[PASSES], live = 0;
+        const uint64_t policy = down ? policy_evict_normal() : policy_evict_last();
+        uint32_t offset[PASSES];
 #pragma unroll
         for (int i = 0; i < PASSES; i++) {
-            const int r = r0 + PASS_ROWS * i;
+            const int r = row0 + r0 + PASS_ROWS * i;
             offset[i] = 0;
-            if (r < rows) {
-                offset[i] = (uint32_t)(down ? row0 + r : p.row_token[row0 + r]) * row_pieces;
-                live |= 1u << i;
-            }
+            if (PASS_ROWS * i < rows)
+                offset[i] = (uint32_t)(down ? r : p.row_token[r]) * row_pieces;
         }
         for (int k = row_pieces / PIECES; k > 0; k--) {
             barrier_wait(s.tokens_empty(b.slot), b.parity ^ 1);
-            const uint32_t to = s.tokens(b.slot);
+            const uint32_t to = s.tokens(b.slot) + place;
 #pragma unroll
             for (int i = 0; i < PASSES; i++)
-                if (r0 + PASS_ROWS * i < padded)
-                    copy_16(to + (i & 1 ? odd : even) + i * PASS_ROWS * ROW_BYTES,
-                            source + offset[i], live >> i & 1 ? 16 : 0, policy);
+                if (PASS_ROWS * i < padded)
+                    copy_16((to ^ (i & 1) << 6) + i * PASS_ROWS * ROW_BYTES, source + offset[i],
+                            PASS_ROWS * i < rows ? 16 : 0, policy);
             copy_arrive(s.tokens_full(b.slot));
             source += PIECES;
             b.next();

@@ -74,7 +74,8 @@ __device__ __forceinline__ void peer_arrive(uint32_t bar) {
 
 /* Also publishes this thread's earlier writes to the cluster. */
 __device__ __forceinline__ void peer_arrive_release(uint32_t bar) {
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar)
+                 : "memory");
 }
 
 __device__ __forceinline__ void peer_store(uint32_t address, int v) {
@@ -144,29 +145,11 @@ __device__ __forceinline__ void tma_load_2d(uint32_t dst, const CUtensorMap *map
 __device__ __forceinline__ void tma_load_3d_multicast(uint32_t dst, const CUtensorMap *map, int c0,
                                                       int c1, int c2, uint32_t bar, uint16_t mask,
                                                       uint64_t policy) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(
-                     dst),
-                 "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar), "h"(mask), "l"(policy)
-                 : "memory");
-}
-
-__device__ __forceinline__ void tma_load_2d_multicast(uint32_t dst, const CUtensorMap *map, int c0,
-                                                      int c1, uint32_t bar, uint16_t mask,
-                                                      uint64_t policy) {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(dst),
-                 "l"(map), "r"(c0), "r"(c1), "r"(bar), "h"(mask), "l"(policy)
-                 : "memory");
-}
-
-/* A box into L2 only. */
-__device__ __forceinline__ void tma_prefetch_3d(const CUtensorMap *map, int c0, int c1, int c2,
-                                                uint64_t policy) {
-    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint [%0, {%1, %2, %3}], "
-                 "%4;" ::"l"(map),
-                 "r"(c0), "r"(c1), "r"(c2), "l"(policy)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(dst),
+        "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(bar), "h"(mask), "l"(policy)
+        : "memory");
 }
 
 /* 16 bytes to shared memory past L1; `bytes` below 16 fills the rest with zeros and reads none. */
@@ -186,11 +169,6 @@ __device__ __forceinline__ void copy_arrive(uint32_t bar) {
 /* Orders ordinary accesses to shared memory with those of wgmma and the copy engine. */
 __device__ __forceinline__ void fence_proxy_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-/* Orders ordinary accesses to global memory with those of the copy engine. */
-__device__ __forceinline__ void fence_proxy_async_global() {
-    asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
 /* ---- flags in global memory, between blocks ---- */
@@ -220,12 +198,7 @@ template <int ID, int THREADS> __device__ __forceinline__ void named_barrier() {
     asm volatile("bar.sync %0, %1;" ::"n"(ID), "n"(THREADS) : "memory");
 }
 
-/* Programmatic dependent launch: lets the next kernel of the stream start its blocks, and waits for
- * the memory of the one before. */
-__device__ __forceinline__ void launch_dependents() {
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
-
+/* Programmatic dependent launch: waits for the kernel before in the stream, and its memory. */
 __device__ __forceinline__ void wait_dependency() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
@@ -234,9 +207,10 @@ __device__ __forceinline__ void wait_dependency() {
  * of row r of stored matrix m. */
 __device__ __forceinline__ void store_transposed_x4(uint32_t dst, uint32_t a, uint32_t b,
                                                     uint32_t c, uint32_t d) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(dst),
-                 "r"(a), "r"(b), "r"(c), "r"(d)
-                 : "memory");
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(dst), "r"(a),
+        "r"(b), "r"(c), "r"(d)
+        : "memory");
 }
 
 /* ---- wgmma: D[64 x N] += A[64 x 16] * B[N x 16]^T, fp16 in, fp32 sums ----

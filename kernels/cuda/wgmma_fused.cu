@@ -103,36 +103,33 @@ __device__ __forceinline__ void feed_weights(const arguments &p, const int *plan
  * 128-byte swizzle gives it; rows past the chunk's end are zeros. */
 __device__ __forceinline__ void feed_tokens(const arguments &p, const int *plan, uint32_t shared) {
     constexpr int PASSES = (CHUNK + PASS_ROWS - 1) / PASS_ROWS;
-    static_assert(PASS_ROWS % 8 == 4, "even and odd passes differ by 4 in the swizzle");
+    static_assert(PASS_ROWS % 8 == 4, "places of odd passes");
     const uint64_t policy = policy_evict_last();
     const int r0 = (threadIdx.x - 32) / PIECES, piece = threadIdx.x % PIECES;
-    const uint32_t even = r0 * ROW_BYTES + ((piece ^ (r0 & 7)) << 4);
-    const uint32_t odd = r0 * ROW_BYTES + ((piece ^ ((r0 + 4) & 7)) << 4);
+    /* the 128-byte swizzle; 12 rows on, bit 2 of the row and so bit 6 of the place differ */
+    const uint32_t place = r0 * ROW_BYTES + ((piece ^ (r0 & 7)) << 4);
     const int row_pieces = p.K / 8;
     ring<STAGES> b;
     walk tiles(p, plan);
     for (chunk_tile t; tiles.next(t);) {
-        const int padded = (t.rows + 7) & ~7;
+        const int rows = t.rows - r0, padded = ((t.rows + 7) & ~7) - r0; /* from r0 on */
         const uint4 *source = (const uint4 *)p.tokens + piece;
-        uint32_t offset[PASSES], live = 0;
+        uint32_t offset[PASSES];
 #pragma unroll
         for (int i = 0; i < PASSES; i++) {
-            const int r = r0 + PASS_ROWS * i;
+            const int r = t.row0 + r0 + PASS_ROWS * i;
             offset[i] = 0;
-            if (r < t.rows) {
-                const int row = t.row0 + r;
-                offset[i] = (uint32_t)(p.row_token ? p.row_token[row] : row) * row_pieces;
-                live |= 1u << i;
-            }
+            if (PASS_ROWS * i < rows)
+                offset[i] = (uint32_t)(p.row_token ? p.row_token[r] : r) * row_pieces;
         }
         for (int k = 0; k < p.K; k += K_STEP) {
-            const uint32_t to = shared + TOKENS + b.slot * TOKEN_BYTES;
+            const uint32_t to = shared + TOKENS + b.slot * TOKEN_BYTES + place;
             barrier_wait(tokens_empty(shared, b.slot), b.parity ^ 1);
 #pragma unroll
             for (int i = 0; i < PASSES; i++)
-                if (r0 + PASS_ROWS * i < padded)
-                    copy_16(to + (i & 1 ? odd : even) + i * PASS_ROWS * ROW_BYTES,
-                            source + offset[i], live >> i & 1 ? 16 : 0, policy);
+                if (PASS_ROWS * i < padded)
+                    copy_16((to ^ (i & 1) << 6) + i * PASS_ROWS * ROW_BYTES, source + offset[i],
+                            PASS_ROWS * i < rows ? 16 : 0, policy);
             copy_arrive(tokens_full(shared, b.slot));
             source += PIECES;
             b.next();
