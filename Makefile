@@ -2,6 +2,8 @@
 # make report     install what is missing, build, run a suite on the best device, write the report
 # make test       install, build and test everything that needs no GPU
 # make test-all   and what takes longer;  make gpu-test: what needs a GPU
+# make fuzz       libFuzzer on every parser of untrusted input, FUZZ_SECONDS (60) for each
+# make leaderboard  rewrite LEADERBOARD.md from the entries and reported rows under cases/
 # make golden     rewrite the expected outputs under tests/golden for review
 # make install    under PREFIX;  make format: clang-format;  make clean
 # STATIC=1 links jansson and OpenBLAS statically, for a machine that lacks them.
@@ -36,7 +38,7 @@ NVCCFLAGS := -std=c++17 -O3 -lineinfo -Xcompiler -fPIC,-Wall,-Wextra,-Wno-unused
 CUDA_LIBS := -lcublas -L$(CUDA_HOME)/lib64 -L$(CUPTI)/lib64 -lcupti -ldl
 CUDA_RPATH := -Xlinker -rpath=$(CUDA_HOME)/lib64:$(CUPTI)/lib64
 
-.PHONY: all report test test-all gpu-test golden install format clean deps FORCE
+.PHONY: all report test test-all gpu-test asan fuzz fuzz-compiler golden leaderboard install format clean deps FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 all: $(B)/moesol $(if $(NVCC),$(B)/libmoesol-cuda.so)
@@ -72,17 +74,66 @@ $(B)/tests/test_%: $(B)/tests/test_%.o $(LIBRARY)
 $(B)/tests/gpu_%: $(B)/tests/gpu_%.o $(LIBRARY)
 	$(CC) $(CFLAGS) -rdynamic -o $@ $^ $(LDFLAGS) $(LDLIBS)
 
+# Fuzz targets, tests/fuzz/fuzz_*.c, with a main of our own that replays the committed corpus.
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(LIBRARY)
+	$(CC) $(CFLAGS) -rdynamic -o $@ $^ $(LDFLAGS) $(LDLIBS)
+
+# The C half once more with address and undefined-behaviour sanitizers; leaks are failures. What
+# takes long runs so in test-all only.
+SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+ASAN_SLOW := $(filter %_process %_compare %_html %_draw %_zipf,$(TESTS))
+ASAN_TESTS := $(filter-out $(ASAN_SLOW),$(TESTS)) $(FUZZERS:%=$(B)/tests/fuzz/%)
+ASAN_RUN := $(patsubst $(B)/%,$(B)/asan/%,$(ASAN_TESTS))
+asan: $(B)/moesol $(TESTS) $(FUZZERS:%=$(B)/tests/fuzz/%)
+# Jobs for all cores, unless the caller said how many.
+JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+ASAN_ARGUMENTS = --no-print-directory $(JOBS) B=$(B)/asan NVCC= CFLAGS='$(SANITIZE)' asan
+
 deps:
 	@tools/install_deps.sh
 
 # The packages come first, then everything else may use its headers.
 test: deps
-	@$(MAKE) --no-print-directory all $(TESTS)
-	@tests/run.sh $(B)/moesol $(TESTS) $(wildcard tests/test_*.sh)
+	@$(MAKE) --no-print-directory $(JOBS) all $(TESTS)
+	@$(MAKE) $(ASAN_ARGUMENTS)
+	@tests/run.sh $(B)/moesol $(TESTS) $(ASAN_RUN) $(wildcard tests/test_*.sh)
 
 test-all: deps
-	@$(MAKE) --no-print-directory all $(TESTS)
-	@MOESOL_TEST_ALL=1 tests/run.sh $(B)/moesol $(TESTS) $(wildcard tests/test_*.sh)
+	@$(MAKE) --no-print-directory $(JOBS) all $(TESTS)
+	@$(MAKE) $(ASAN_ARGUMENTS)
+	@MOESOL_TEST_ALL=1 tests/run.sh $(B)/moesol $(TESTS) $(ASAN_RUN) $(wildcard tests/test_*.sh)
+	@tests/run.sh $(B)/asan/moesol $(patsubst $(B)/%,$(B)/asan/%,$(ASAN_SLOW))
+
+# libFuzzer comes with clang (Debian: clang, libclang-rt-dev). What it finds is left in
+# $(B)/fuzz as crash-*; new inputs that reach new code go to $(B)/fuzz/new-TARGET, not to the tree.
+FUZZ_SECONDS ?= 60
+FUZZ_CC ?= clang
+FUZZ_FLAGS := -std=c11 -O1 -g -ffp-contract=off -fno-omit-frame-pointer -fsanitize=address,undefined \
+    -fno-sanitize-recover=all -MMD -MP
+FUZZ_SOURCES := $(wildcard core/*.c cases/*.c analysis/*.c reports/*.c) \
+    profiler/command_text.c profiler/worker_protocol.c
+FUZZ_OBJECTS := $(FUZZ_SOURCES:%.c=$(B)/fuzz/%.o) $(B)/fuzz/build_info.o
+$(B)/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
+$(B)/fuzz/build_info.o: $(B)/build_info.c
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(CPPFLAGS) -I. $(FUZZ_FLAGS) -c -o $@ $<
+$(B)/fuzz/fuzz_%: $(B)/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
+	$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ -ljansson -lm -ldl -lpthread
+fuzz-compiler:
+	@echo 'int LLVMFuzzerTestOneInput(void){return 0;}' | \
+	    $(FUZZ_CC) -x c -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null || \
+	    { echo 'moesol: no libFuzzer with $(FUZZ_CC); apt-get install clang libclang-rt-14-dev, or' \
+	    'set FUZZ_CC' >&2; exit 1; }
+fuzz: fuzz-compiler
+	@$(MAKE) --no-print-directory $(FUZZERS:%=$(B)/fuzz/%)
+	@set -e; for target in $(FUZZERS); do \
+	    echo "$$target: $(FUZZ_SECONDS) s"; mkdir -p $(B)/fuzz/new-$$target; \
+	    $(B)/fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=10 -verbosity=0 \
+	        -print_final_stats=1 -artifact_prefix=$(B)/fuzz/ $(B)/fuzz/new-$$target \
+	        tests/fuzz/corpus/$${target#fuzz_}; done
 
 # Where jansson's header is missing (a GPU machine with the CUDA Toolkit only), what was built with
 # STATIC=1 elsewhere is used as it is.
@@ -90,6 +141,10 @@ gpu-test:
 	@if echo '#include <jansson.h>' | $(CC) -E - >/dev/null 2>&1; then \
 	    $(MAKE) --no-print-directory all $(GPU_TESTS); fi
 	@tests/run.sh $(B)/moesol $(GPU_TESTS) $(wildcard tests/gpu_*.sh)
+
+leaderboard: all
+	@tools/leaderboard.sh $(B)/moesol > $(B)/LEADERBOARD.md
+	@cp $(B)/LEADERBOARD.md LEADERBOARD.md
 
 golden: $(TESTS)
 	MOESOL_GOLDEN=write tests/run.sh $(B)/moesol $(TESTS)
@@ -104,13 +159,16 @@ install: all
 	install -D -m 755 $(B)/install/moesol $(DESTDIR)$(PREFIX)/bin/moesol
 	if [ -e $(B)/libmoesol-cuda.so ]; then \
 	    install -D -m 755 $(B)/libmoesol-cuda.so $(DESTDIR)$(PREFIX)/lib/moesol/libmoesol-cuda.so; fi
-	find cases -type f ! -name '*.[ch]' -exec install -D -m 644 {} $(DATA)/{} ';'
+	find cases -type f \( -path '*/records/*' -o ! -name '*.[ch]' \) -exec install -D -m 644 {} $(DATA)/{} ';'
+	for header in kernels/kernel.h cases/case.h; do \
+	    install -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/moesol/$$header; done
 	install -D -m 644 doc/moesol.1 $(DESTDIR)$(PREFIX)/share/man/man1/moesol.1
 
 clean:
 	rm -rf $(B)
 
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh')
+	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' ':!cases/*/records/**')
 
--include $(OBJECTS:.o=.d) $(TESTS:=.d) $(GPU_TESTS:=.d) $(CUDA_OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(TESTS:=.d) $(GPU_TESTS:=.d) $(FUZZ_OBJECTS:.o=.d) \
+    $(FUZZERS:%=$(B)/fuzz/tests/fuzz/%.d) $(FUZZERS:%=$(B)/tests/fuzz/%.d) $(B)/tests/fuzz/replay.d $(CUDA_OBJECTS:.o=.d)

@@ -6,24 +6,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "entry.h"
 #include "summary.h"
 
 static void clear(struct baseline *baseline) {
     baseline->label[0] = '\0';
     for (size_t i = 0; i < SUITE_MAX_CASES; i++)
         baseline->t_ms[i] = NAN;
-}
-
-/* A suite file must not lead out of the suite's folder. */
-static bool stays_inside(const char *relative) {
-    if (relative[0] == '/' || relative[0] == '\0')
-        return false;
-    for (const char *part = relative; part; part = strchr(part, '/')) {
-        part += *part == '/';
-        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0'))
-            return false;
-    }
-    return true;
 }
 
 static int take_record(const struct suite *suite, const struct record *record, const char *kernel,
@@ -63,7 +52,7 @@ static int read_source(const struct suite *suite, const char *source, const char
             baseline->t_ms[i] = suite->cases[i].published_t_baseline_ms;
         return 0;
     }
-    if (!stays_inside(source))
+    if (!entry_path_is_inside(source)) /* a suite file must not lead out of its folder */
         return error_set(err, EXIT_FAILED,
                          "%s/baselines.json: source: %s; must be a path under the suite's folder",
                          suite->directory, source);

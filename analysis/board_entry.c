@@ -93,11 +93,20 @@ static void fill_means(size_t count, struct board_entry *entry) {
 
 static void fill_names(const struct record_run *run, struct board_entry *entry) {
     snprintf(entry->name, sizeof entry->name, "%s", run->kernel.author);
+    snprintf(entry->author, sizeof entry->author, "%s", run->kernel.author);
     snprintf(entry->kernel, sizeof entry->kernel, "%s", run->kernel.name);
     snprintf(entry->date, sizeof entry->date, "%.10s", run->started_at);
     snprintf(entry->license, sizeof entry->license, "%s", run->kernel.license);
     snprintf(entry->source, sizeof entry->source, "%s", run->kernel.source);
     snprintf(entry->device_name, sizeof entry->device_name, "%s", run->device.name);
+}
+
+/* Only like with like: another type has another speed of light. */
+static void judge_kernel(const struct record_kernel *kernel, struct board_entry *entry) {
+    if (kernel->value_type[0] && strcmp(kernel->value_type, "fp16") != 0)
+        refuse(entry, "its GEMM operands are %s, not fp16", kernel->value_type);
+    if (!kernel->ranked)
+        refuse(entry, "the kernel is not ranked");
 }
 
 int board_entry_from_summary(const struct suite *suite, const struct baseline *baseline,
@@ -112,8 +121,7 @@ int board_entry_from_summary(const struct suite *suite, const struct baseline *b
     if (init_cases(suite, baseline, entry, err) != 0)
         return -1;
     fill_names(run, entry);
-    if (!run->kernel.ranked)
-        refuse(entry, "the kernel is not ranked");
+    judge_kernel(&run->kernel, entry);
     if (strcmp(run->suite_hash, suite->hash) != 0)
         refuse(entry, "measured with another version of the suite");
     if (run->back_to_back)
@@ -136,6 +144,75 @@ int board_entry_from_summary(const struct suite *suite, const struct baseline *b
         snprintf(entry->status, sizeof entry->status, "%s", record_status_names[worst]);
     return 0;
 }
+
+/* --- published entries ----------------------------------------------------------------------- */
+
+static const struct entry_case *find_published(const struct entry *published, int number) {
+    for (size_t i = 0; i < published->case_count; i++)
+        if (published->cases[i].number == number)
+            return &published->cases[i];
+    return NULL;
+}
+
+static void judge_published(const struct suite *suite, const struct entry *published,
+                            struct board_entry *entry) {
+    if (published->status >= ENTRY_WITHDRAWN)
+        refuse(entry, "%s: %.120s", entry_status_names[published->status], published->reason);
+    judge_kernel(&published->kernel, entry);
+    if (strcmp(published->suite_hash, suite->hash) != 0)
+        refuse(entry, "measured with another version of the suite");
+}
+
+static void fill_published_case(const struct entry_case *found, struct board_case *out,
+                                struct board_entry *entry) {
+    out->latency_ms = found->latency_ms;
+    out->t_sol_ms = found->t_sol_ms;
+    out->sol_fraction = sol_fraction(out->latency_ms, out->t_sol_ms);
+    out->sol_score = sol_score(out->latency_ms, out->t_sol_ms, out->t_baseline_ms);
+    if (found->batch_seq_len != out->batch_seq_len)
+        refuse(entry, "case %d has not the suite's shape", out->number);
+    if (found->status > STATUS_ABOVE_ROOF)
+        refuse(entry, "case %d: %s", out->number, record_status_names[found->status]);
+    if (!(found->latency_ms > 0) || found->latency_ms < found->t_sol_ms)
+        refuse(entry, "case %d: impossible: faster than the datasheet bound", out->number);
+}
+
+int board_entry_from_published(const struct suite *suite, const struct baseline *baseline,
+                               const struct entry *published, struct board_entry *entry,
+                               struct error *err) {
+    enum record_status worst = STATUS_OK;
+    size_t missing = 0;
+
+    memset(entry, 0, sizeof *entry);
+    entry->ratio_to_best = NAN;
+    if (init_cases(suite, baseline, entry, err) != 0)
+        return -1;
+    snprintf(entry->name, sizeof entry->name, "%s", published->name);
+    snprintf(entry->author, sizeof entry->author, "%s", published->author);
+    snprintf(entry->kernel, sizeof entry->kernel, "%s", published->kernel.name);
+    snprintf(entry->date, sizeof entry->date, "%s", published->date);
+    snprintf(entry->license, sizeof entry->license, "%s", published->license);
+    snprintf(entry->source, sizeof entry->source, "%s", published->source);
+    snprintf(entry->device_name, sizeof entry->device_name, "%s", published->device.name);
+    snprintf(entry->note, sizeof entry->note, "%s", published->note);
+    judge_published(suite, published, entry);
+    for (size_t i = 0; i < suite->case_count; i++) {
+        const struct entry_case *found = find_published(published, suite->cases[i].number);
+        missing += found == NULL;
+        if (!found)
+            continue;
+        fill_published_case(found, &entry->cases[i], entry);
+        worst = found->status > worst ? found->status : worst;
+    }
+    if (missing > 0)
+        refuse(entry, "%zu of %zu cases missing", missing, suite->case_count);
+    fill_means(suite->case_count, entry);
+    snprintf(entry->status, sizeof entry->status, "%s%s%s", entry_status_names[published->status],
+             worst == STATUS_OK ? "" : ", ", worst == STATUS_OK ? "" : record_status_names[worst]);
+    return 0;
+}
+
+/* --- reported rows --------------------------------------------------------------------------- */
 
 /* "none" and "unknown" are how a reported row says that it does not know. */
 static void copy_known(char *out, size_t size, const char *text) {

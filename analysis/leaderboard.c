@@ -114,6 +114,13 @@ static int skip_record(struct collected *all, const char *text, struct error *er
     return 0;
 }
 
+/* Told where an entry is about to be added. */
+static void note_devices(struct board *board, const struct board_entry *entry) {
+    if (board->entry_count > 0 && !board->note[0] &&
+        strcmp(board->entries[0].device_name, entry->device_name) != 0)
+        snprintf(board->note, sizeof board->note, "the entries come from different devices");
+}
+
 static int add_summary(struct collected *all, const struct summary *summary, struct error *err) {
     if (!wanted(all, summary->device_short))
         return 0;
@@ -125,11 +132,44 @@ static int add_summary(struct collected *all, const struct summary *summary, str
     if (!entry || board_entry_from_summary(all->leaderboard->suite, &all->baselines[index],
                                            board->bound, summary, entry, err) != 0)
         return -1;
-    if (board->entry_count > 0 && !board->note[0] &&
-        strcmp(board->entries[0].device_name, entry->device_name) != 0)
-        snprintf(board->note, sizeof board->note, "the entries come from different devices");
+    snprintf(entry->record_path, sizeof entry->record_path, "%s", summary->record->path);
+    note_devices(board, entry);
     board->entry_count++;
     return 0;
+}
+
+static int add_published(struct collected *all, const char *folder, const struct entry *published,
+                         struct error *err) {
+    if (!wanted(all, published->device_short))
+        return 0;
+    long index = find_board(all, published->device_short, BOUND_DATASHEET, err);
+    if (index < 0)
+        return -1;
+    struct board *board = &all->leaderboard->boards[index];
+    struct board_entry *entry = new_entry(board, err);
+    if (!entry || board_entry_from_published(all->leaderboard->suite, &all->baselines[index],
+                                             published, entry, err) != 0)
+        return -1;
+    if (snprintf(entry->record_path, sizeof entry->record_path, "%s/%s", folder,
+                 published->record.path) >= (int)sizeof entry->record_path)
+        entry->record_path[0] = '\0';
+    note_devices(board, entry);
+    board->entry_count++;
+    return 0;
+}
+
+/* A folder with an entry.json. */
+static int add_entry(struct collected *all, const char *folder, struct error *err) {
+    struct error read_error = {0};
+    struct entry published;
+
+    if (entry_read(folder, &published, &read_error) != 0)
+        return skip_record(all, read_error.text, err);
+    int result = 0;
+    if (strcmp(published.suite_name, all->leaderboard->suite->name) == 0)
+        result = add_published(all, folder, &published, err);
+    entry_free(&published);
+    return result;
 }
 
 static int add_record(struct collected *all, const char *path, struct error *err) {
@@ -155,7 +195,13 @@ static int by_path(const FTSENT **a, const FTSENT **b) {
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* Every *.jsonl under a folder, or the one file; links are not followed. */
+static bool is_entry(const char *folder) {
+    char path[4096];
+    return snprintf(path, sizeof path, "%s/%s", folder, ENTRY_FILE) < (int)sizeof path &&
+           access(path, F_OK) == 0;
+}
+
+/* Every entry and every other *.jsonl under a folder, or the one file; links are not followed. */
 static int add_tree(struct collected *all, const char *path, struct error *err) {
     char *const roots[] = {(char *)path, NULL};
     int result = 0;
@@ -168,6 +214,11 @@ static int add_tree(struct collected *all, const char *path, struct error *err) 
             result =
                 error_set(err, EXIT_FAILED, "%s: %s", file->fts_path, strerror(file->fts_errno));
             break;
+        }
+        if (file->fts_info == FTS_D && is_entry(file->fts_path)) {
+            fts_set(tree, file, FTS_SKIP);
+            result = add_entry(all, file->fts_path, err);
+            continue;
         }
         const char *suffix = strrchr(file->fts_name, '.');
         if (file->fts_info == FTS_F &&

@@ -20,14 +20,16 @@ struct board_entry {
     int rank;        /* 0: not ranked */
     char why[160];   /* why not; empty if ranked */
     bool reported;   /* by its source, not measured by this tool */
-    char name[64];   /* who made it; empty: not known */
+    char name[64];   /* of a published entry, else who made it; empty: not known */
+    char author[64]; /* empty: not known */
     char kernel[64]; /* empty: not known */
-    char status[32]; /* reported, measured, or what is the matter */
+    char status[32]; /* reported, measured, reproduced, or what is the matter */
     char date[16];
     char license[64];
     char source[RECORD_TEXT];
     char note[RECORD_TEXT];
     char device_name[RECORD_TEXT]; /* exact; empty: not known */
+    char record_path[1024];        /* its record; empty: none is here */
     double mean_latency_ms, geomean_latency_ms;
     double sol_fraction, sol_score; /* means over the cases */
     double ratio_to_best;           /* a reported row keeps its source's */
@@ -62,8 +64,9 @@ struct leaderboard_options {
     size_t record_path_count;
 };
 
-/* Collects SUITE/reported.csv and SUITE/records. Returns 0, or -1 with *err; then nothing is to be
- * freed. */
+/* Collects SUITE/reported.csv and SUITE/records: a folder with an entry.json is an entry, whose
+ * record is not read; any other *.jsonl is a record that counts by itself. Returns 0, or -1 with
+ * *err; then nothing is to be freed. */
 int leaderboard_build(const struct suite *suite, const struct leaderboard_options *options,
                       struct leaderboard *leaderboard, struct error *err);
 void leaderboard_free(struct leaderboard *leaderboard);

@@ -7,8 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int __attribute__((format(printf, 3, 4)))
-add(struct notes *notes, struct error *err, const char *format, ...) {
+#include "sanity.h"
+
+static const char power_cap_reason[] = "sw_power_cap";
+static const double cost_share = 0.01; /* that recording may cost */
+
+int notes_add(struct notes *notes, struct error *err, const char *format, ...) {
     va_list arguments;
     char(*grown)[NOTE_TEXT] = realloc(notes->lines, (notes->count + 1) * sizeof *grown);
 
@@ -24,15 +28,16 @@ add(struct notes *notes, struct error *err, const char *format, ...) {
 static int note_end(const struct summary *summary, struct notes *notes, struct error *err) {
     const struct record *record = summary->record;
 
-    if (record->cut && add(notes, err,
-                           "line %zu of the record is cut short and was left out; the lines before "
-                           "it are whole",
-                           record->dropped_line) != 0)
+    if (record->cut &&
+        notes_add(notes, err,
+                  "line %zu of the record is cut short and was left out; the lines before "
+                  "it are whole",
+                  record->dropped_line) != 0)
         return -1;
     if (!record->end.present)
-        return add(notes, err, "the run was cut: the record has no end");
+        return notes_add(notes, err, "the run was cut: the record has no end");
     if (strcmp(record->end.status, "complete") != 0)
-        return add(notes, err, "the run ended as: %s", record->end.status);
+        return notes_add(notes, err, "the run ended as: %s", record->end.status);
     return 0;
 }
 
@@ -44,55 +49,125 @@ static int note_missing(const struct summary *summary, struct notes *notes, stru
         with_latency += case_has_latency(&summary->cases[i]);
     if (isnan(wanted) || (double)with_latency >= wanted)
         return 0;
-    return add(notes, err, "means are over %zu of the suite's %.0f cases", with_latency, wanted);
+    return notes_add(notes, err, "means are over %zu of the suite's %.0f cases", with_latency,
+                     wanted);
 }
 
-/* Event time and span may differ by the launch overhead only; collecting may cost 1 %. */
-static int note_cross_checks(const struct case_summary *c, struct notes *notes, struct error *err) {
+/* Events around the very iterations that the span is of differ from it by the launches' overhead
+ * only. Those without collection are of other iterations, so that noise comes on top. */
+static int note_events(const struct case_summary *c, struct notes *notes, struct error *err) {
     double span_ns = c->latency_ns.median;
     double allowed_ns = 10e3 + 2e3 * (isnan(c->launch_count) ? 0 : c->launch_count);
+    double noise_ns = c->latency_ns.high - c->latency_ns.low;
+    double quiet_allowed_ns = fmax(allowed_ns, fmax(cost_share * span_ns, noise_ns));
 
-    if (fabs(c->event_ns - span_ns) > allowed_ns &&
-        add(notes, err,
-            "case %d: CUDA events say %.3f ms without activity records, the span %.3f ms: more "
-            "than %.3f ms apart",
-            c->number, c->event_ns / 1e6, span_ns / 1e6, allowed_ns / 1e6) != 0)
-        return -1;
-    double cost = c->collected_event_ns / c->event_ns - 1;
-    if (cost > 0.01)
-        return add(notes, err, "case %d: activity records cost %.1f %% of the latency", c->number,
-                   cost * 100);
+    if (fabs(c->collected_event_ns - span_ns) > allowed_ns)
+        return notes_add(notes, err,
+                         "case %d: CUDA events say %.3f ms, the span of the same iterations is "
+                         "%.3f ms: more than %.3f ms apart",
+                         c->number, c->collected_event_ns / 1e6, span_ns / 1e6, allowed_ns / 1e6);
+    if (fabs(c->event_ns - span_ns) > quiet_allowed_ns)
+        return notes_add(notes, err,
+                         "case %d: CUDA events say %.3f ms without activity records, the span is "
+                         "%.3f ms: more than %.3f ms apart",
+                         c->number, c->event_ns / 1e6, span_ns / 1e6, quiet_allowed_ns / 1e6);
     return 0;
 }
 
+/* What activity records cost, by events with and without them; NaN where that was not measured. */
+static double recording_cost(const struct case_summary *c) {
+    return c->collected_event_ns / c->event_ns - 1;
+}
+
+static int note_cross_checks(const struct case_summary *c, struct notes *notes, struct error *err) {
+    double cost = recording_cost(c);
+
+    if (note_events(c, notes, err) != 0)
+        return -1;
+    if (cost > cost_share)
+        return notes_add(notes, err, "case %d: activity records cost %.1f %% of the latency",
+                         c->number, cost * 100);
+    return 0;
+}
+
+static int note_recording(const struct summary *summary, struct notes *notes, struct error *err) {
+    double sum = 0, most = -INFINITY;
+    size_t measured = 0;
+    int number = 0;
+
+    for (size_t i = 0; i < summary->case_count; i++) {
+        double cost = recording_cost(&summary->cases[i]);
+        if (!isfinite(cost))
+            continue;
+        measured++;
+        sum += cost;
+        if (cost > most) {
+            most = cost;
+            number = summary->cases[i].number;
+        }
+    }
+    if (measured == 0)
+        return 0;
+    return notes_add(notes, err,
+                     "recording costs %+.2f %% of the latency on average over %zu cases, at most "
+                     "%+.2f %% (case %d)",
+                     100 * sum / (double)measured, measured, 100 * most, number);
+}
+
 static int note_case(const struct case_summary *c, struct notes *notes, struct error *err) {
-    if (c->status != STATUS_OK &&
-        add(notes, err, "case %d: %s%s%s", c->number, record_status_names[c->status],
-            c->reason[0] ? ": " : "", c->reason) != 0)
+    if ((c->status != STATUS_OK || c->reason[0]) &&
+        notes_add(notes, err, "case %d: %s%s%s", c->number, record_status_names[c->status],
+                  c->reason[0] ? ": " : "", c->reason) != 0)
         return -1;
     if (case_has_latency(c) && !c->correctness.checked &&
-        add(notes, err, "case %d: the output was not checked", c->number) != 0)
+        notes_add(notes, err, "case %d: the output was not checked", c->number) != 0)
         return -1;
     return note_cross_checks(c, notes, err);
 }
 
-static int note_throttling(const struct summary *summary, struct notes *notes, struct error *err) {
-    char reasons[2 * RECORD_TEXT] = "";
-    size_t cases = 0;
+/* Adds each of a comma-separated list's words that is of the kind asked for and not there yet. */
+static bool add_reasons(const char *reasons, bool power_cap, char *out, size_t size) {
+    char copy[RECORD_TEXT], *rest = copy;
+    bool any = false;
 
-    for (size_t i = 0; i < summary->case_count; i++) {
-        const char *of_case = summary->cases[i].telemetry.throttle_reasons;
-        if (!of_case[0])
+    snprintf(copy, sizeof copy, "%s", reasons);
+    for (char *word; (word = strsep(&rest, ","));) {
+        size_t used = strlen(out);
+        if (*word == '\0' || (strcmp(word, power_cap_reason) == 0) != power_cap)
             continue;
-        cases++;
-        size_t used = strlen(reasons);
-        if (!strstr(reasons, of_case) && used + strlen(of_case) + 2 < sizeof reasons)
-            sprintf(reasons + used, "%s%s", used > 0 ? "; " : "", of_case);
+        any = true;
+        if (!strstr(out, word))
+            snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", word);
     }
-    if (cases == 0)
+    return any;
+}
+
+static int note_throttling(const struct summary *summary, struct notes *notes, struct error *err) {
+    char reasons[2 * RECORD_TEXT] = "", cap[64] = "", limit[48] = "", clocks[64] = "";
+    size_t held = 0, capped = 0, count = summary->case_count;
+    double limit_w = summary->record->run.device.power_limit_w, slowest_mhz = NAN;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct record_telemetry *t = &summary->cases[i].telemetry;
+        held += add_reasons(t->throttle_reasons, false, reasons, sizeof reasons);
+        if (!add_reasons(t->throttle_reasons, true, cap, sizeof cap))
+            continue;
+        capped++;
+        slowest_mhz = fmin(slowest_mhz, t->sm_clock_mhz_min); /* of NaN and x: x */
+    }
+    if (!isnan(limit_w))
+        snprintf(limit, sizeof limit, " of %.0f W", limit_w);
+    if (!isnan(slowest_mhz))
+        snprintf(clocks, sizeof clocks, ", down to an SM clock of %.0f MHz", slowest_mhz);
+    if (held > 0 && notes_add(notes, err, "clocks were held down in %zu of %zu cases: %s", held,
+                              count, reasons) != 0)
+        return -1;
+    if (capped == 0)
         return 0;
-    return add(notes, err, "clocks were held down in %zu of %zu cases: %s", cases,
-               summary->case_count, reasons);
+    return notes_add(notes, err,
+                     "the power cap%s was active in %zu of %zu cases%s: the device runs so by "
+                     "itself; it is no fault of the run",
+                     limit, capped, count, clocks);
 }
 
 int notes_collect(const struct summary *summary, struct notes *notes, struct error *err) {
@@ -102,7 +177,8 @@ int notes_collect(const struct summary *summary, struct notes *notes, struct err
     for (size_t i = 0; i < summary->case_count; i++)
         if (note_case(&summary->cases[i], notes, err) != 0)
             goto fail;
-    if (note_throttling(summary, notes, err) != 0)
+    if (note_throttling(summary, notes, err) != 0 || note_recording(summary, notes, err) != 0 ||
+        sanity_note_counters(summary, notes, err) != 0)
         goto fail;
     return 0;
 fail:

@@ -11,6 +11,10 @@ struct notes {
     size_t count;
 };
 
+/* Adds one line. Returns 0, or -1 with *err. */
+int notes_add(struct notes *notes, struct error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Returns 0, or -1 with *err; then nothing is to be freed. */
 int notes_collect(const struct summary *summary, struct notes *notes, struct error *err);
 void notes_free(struct notes *notes);

@@ -9,6 +9,7 @@
 
 #include "../cases/devices.h"
 #include "phases.h"
+#include "sanity.h"
 #include "score.h"
 
 const struct record_ceiling *best_ceiling(const struct record_run *run, const char *what) {
@@ -74,7 +75,7 @@ static bool read_problem(const struct record_case *line, struct case_summary *ou
 }
 
 static void raise_status(struct case_summary *out, enum record_status status, const char *reason) {
-    if (status <= out->status)
+    if (status < out->status || (status == out->status && out->reason[0]))
         return;
     out->status = status;
     snprintf(out->reason, sizeof out->reason, "%s", reason);
@@ -226,8 +227,18 @@ static void judge_case(struct case_summary *out) {
         raise_status(out, STATUS_IMPOSSIBLE, "faster than the datasheet bound");
     else if (median_ns < out->bound_ns[BOUND_MEASURED])
         raise_status(out, STATUS_ABOVE_ROOF, "faster than the measured roofs allow");
-    if (interval_width(&out->latency_ns) > SUMMARY_NOISY_WIDTH)
-        raise_status(out, STATUS_NOISY, "the interval over all rounds is wider than 2 %");
+    char reason[RECORD_TEXT];
+    size_t count = out->latency_ns.count;
+    double width = interval_width(&out->latency_ns);
+    snprintf(reason, sizeof reason,
+             "the interval over all rounds is %.1f %% wide (%.0f %% is quiet)", 100 * width,
+             100 * SUMMARY_NOISY_WIDTH);
+    if (width > SUMMARY_NOISY_WIDTH)
+        raise_status(out, STATUS_NOISY, reason);
+    snprintf(reason, sizeof reason, "%zu samples are too few for an interval; %d are needed", count,
+             STATS_INTERVAL_SAMPLES);
+    if (count > 0 && count < STATS_INTERVAL_SAMPLES)
+        raise_status(out, STATUS_NOISY, reason);
 }
 
 static void init_case(struct case_summary *out, const struct record_case *first) {
@@ -246,11 +257,34 @@ static void init_case(struct case_summary *out, const struct record_case *first)
         out->work = moe_case_work(&out->shape, &out->routing);
 }
 
+/* Lines that are joined must be of one problem, and each of a round of its own. */
+static int check_rounds(const struct record_case *const *rounds, size_t count, const char *path,
+                        struct error *err) {
+    const struct record_case *a = rounds[0];
+    for (size_t r = 1; r < count; r++) {
+        const struct record_case *b = rounds[r];
+        if (b->round == rounds[r - 1]->round)
+            return error_set(err, EXIT_USAGE, "%.250s: case %g stands twice in round %g", path,
+                             b->number, b->round);
+        if (a->batch_seq_len != b->batch_seq_len || a->hidden_size != b->hidden_size ||
+            a->moe_intermediate_size != b->moe_intermediate_size ||
+            a->num_experts != b->num_experts || a->num_experts_per_tok != b->num_experts_per_tok)
+            return error_set(err, EXIT_USAGE,
+                             "%.250s: case %g has another shape in round %g than in round %g", path,
+                             b->number, b->round, a->round);
+    }
+    return 0;
+}
+
 static int join_case(const struct record_case *const *rounds, size_t count,
                      const struct summary *summary, struct case_summary *out, struct error *err) {
+    if (check_rounds(rounds, count, summary->record->path, err) != 0)
+        return -1;
     init_case(out, rounds[0]);
     for (size_t r = 0; r < count; r++) {
-        raise_status(out, rounds[r]->status, rounds[r]->reason);
+        /* Noise is judged by the samples of all rounds together. */
+        if (rounds[r]->status != STATUS_NOISY)
+            raise_status(out, rounds[r]->status, rounds[r]->reason);
         join_correctness(&rounds[r]->correctness, &out->correctness);
         join_telemetry(&rounds[r]->telemetry, &out->telemetry);
     }
@@ -259,16 +293,22 @@ static int join_case(const struct record_case *const *rounds, size_t count,
         join_phases(rounds, count, &summary->measured, out, err) != 0)
         return -1;
     bind_case(summary, out);
+    char reason[RECORD_TEXT];
+    enum record_status sane = sanity_status(rounds, count, summary, out, reason, sizeof reason);
+    if (sane != STATUS_OK)
+        raise_status(out, sane, reason);
     judge_case(out);
     return 0;
 }
 
-static int by_number_then_order(const void *a, const void *b) {
+static int by_number_then_round(const void *a, const void *b) {
     const struct record_case *left = *(const struct record_case *const *)a;
     const struct record_case *right = *(const struct record_case *const *)b;
 
     if (left->number != right->number)
         return left->number < right->number ? -1 : 1;
+    if (left->round != right->round)
+        return left->round < right->round ? -1 : 1;
     return left < right ? -1 : left > right;
 }
 
@@ -284,7 +324,7 @@ static int join_cases(const struct record *record, struct summary *summary, stru
     }
     for (size_t i = 0; i < count; i++)
         lines[i] = &record->cases[i];
-    qsort(lines, count, sizeof *lines, by_number_then_order);
+    qsort(lines, count, sizeof *lines, by_number_then_round);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && lines[end]->number == lines[i]->number;)
             end++;

@@ -31,7 +31,8 @@ struct case_summary {
     double atol, rtol;
     size_t round_count; /* rounds with samples */
     struct stats_summary latency_ns;
-    enum record_status status; /* the worst of the rounds and of what the bounds say */
+    enum record_status status; /* the worst of the rounds and of what the bounds say; noise is that
+                                  of all rounds together */
     char reason[RECORD_TEXT];
     struct record_correctness correctness; /* the worst of the rounds */
     struct record_telemetry telemetry;     /* extremes over rounds, medians averaged */

@@ -107,6 +107,28 @@ bool moe_phase_work(const char *name, const struct moe_shape *shape,
     return modelled;
 }
 
+double moe_phase_cold_bytes(const char *name, bool first, const struct moe_shape *shape,
+                            const struct moe_routing *routing) {
+    bool parts[PHASE_COUNT + 1] = {false}, hidden = false;
+    double tokens = (double)shape->batch_seq_len, bytes = 0.0;
+
+    if (!split_name(name, parts))
+        return 0.0;
+    if (parts[PHASE_ROUTE])
+        bytes += (double)sizeof(int64_t) * tokens * (double)shape->num_experts_per_tok;
+    for (size_t i = PHASE_ROUTE + 1; i < PHASE_COUNT; i++) {
+        if (!parts[i])
+            continue;
+        bytes +=
+            phase_models[i].weight_bytes * (double)routing->experts_hit * expert_elements(shape);
+        /* gather reads them, or gate_up in a kernel that gathers by address. */
+        hidden = hidden || i <= PHASE_ROUTE + 2;
+    }
+    if (first && hidden)
+        bytes += 2.0 * tokens * (double)shape->hidden_size;
+    return bytes;
+}
+
 static int ascending(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);

@@ -31,10 +31,10 @@ struct moe_shape {
  * repeating an earlier slot of the same token included as they come (only ids outside [0, E) are
  * not valid). */
 struct moe_routing {
-    int64_t valid_slots;  /* R, token-expert slots whose id lies in [0, E) */
-    int64_t experts_hit;  /* experts with at least one row */
-    int64_t rows_min;     /* rows of the least loaded expert, experts with none included */
-    int64_t rows_median;  /* lower median over all E experts */
+    int64_t valid_slots; /* R, token-expert slots whose id lies in [0, E) */
+    int64_t experts_hit; /* experts with at least one row */
+    int64_t rows_min;    /* rows of the least loaded expert, experts with none included */
+    int64_t rows_median; /* lower median over all E experts */
     int64_t rows_max;
 };
 
@@ -56,6 +56,12 @@ struct moe_work moe_case_work(const struct moe_shape *shape, const struct moe_ro
  * no model: returns false and leaves *work alone. */
 bool moe_phase_work(const char *name, const struct moe_shape *shape,
                     const struct moe_routing *routing, struct moe_work *work);
+
+/* Bytes that a phase must fetch from DRAM where nothing is in the L2 when the run begins: the ids
+ * for route, the weights of the experts hit, and in the first phase that has a model (`first`) the
+ * hidden states. 0 for phases that read other phases' results only, and for unknown names. */
+double moe_phase_cold_bytes(const char *name, bool first, const struct moe_shape *shape,
+                            const struct moe_routing *routing);
 
 /* Counts a routing. rows_per_expert (num_experts entries, caller's, may be NULL) gets the rows. */
 int moe_count_routing(const struct moe_shape *shape, const int64_t *topk_idx,

@@ -113,9 +113,9 @@ DRAW_INLINE void draw_token_experts(const struct draw_routing *routing, uint64_t
     }
 }
 
-/* 16 random bits r of slot i of topk_weight; the value before normalising is fp16((r + 0.5) / 65536).
- * Then: sum over the token's K values left to right in fp32, the sum rounded to fp16, each value
- * divided by it in fp32 and rounded to fp16. */
+/* 16 random bits r of slot i of topk_weight; the value before normalising is fp16((r + 0.5) /
+ * 65536). Then: sum over the token's K values left to right in fp32, the sum rounded to fp16, each
+ * value divided by it in fp32 and rounded to fp16. */
 DRAW_INLINE uint32_t draw_weight_bits(uint64_t key, uint64_t i) {
     return (uint32_t)(draw_bits(key, i >> 2) >> (16 * (i & 3))) & 0xffff;
 }

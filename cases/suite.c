@@ -280,27 +280,37 @@ static int read_text(const char *path, char **text, size_t *length, struct error
                      failed ? "read error" : "larger than 1 MiB");
 }
 
-static int read_folder(const char *folder, struct suite *suite, struct error *err) {
+int suite_parse(const char *text, size_t length, const char *folder, struct suite *suite,
+                struct error *err) {
     struct source source = {.err = err};
     json_error_t problem;
-    size_t length = 0;
-    char *text = NULL;
 
+    memset(suite, 0, sizeof *suite);
     if (strlen(folder) >= sizeof suite->directory)
         return error_set(err, EXIT_USAGE, "path too long: %.80s...", folder);
     snprintf(suite->directory, sizeof suite->directory, "%s", folder);
     snprintf(source.where, sizeof source.where, "%s/suite.json", folder);
-    if (read_text(source.where, &text, &length, err))
-        return -1;
     sha256_hex(text, length, suite->hash);
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
-    free(text);
     if (!root)
         return error_set(err, EXIT_USAGE, "%.300s:%d: not JSON: %.120s", source.where, problem.line,
                          problem.text);
     source.object = root;
     int result = read_root(&source, suite);
     json_decref(root);
+    return result;
+}
+
+static int read_folder(const char *folder, struct suite *suite, struct error *err) {
+    char path[sizeof suite->directory + sizeof "/suite.json"];
+    size_t length = 0;
+    char *text = NULL;
+
+    snprintf(path, sizeof path, "%s/suite.json", folder);
+    if (read_text(path, &text, &length, err))
+        return -1;
+    int result = suite_parse(text, length, folder, suite, err);
+    free(text);
     return result;
 }
 

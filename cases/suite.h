@@ -32,10 +32,10 @@ struct suite {
     char hash[65]; /* SHA-256 of suite.json, lower-case hex */
     uint64_t seed;
     enum suite_routing routing;
-    double zipf_exponent;       /* ROUTING_ZIPF */
-    double hot_fraction;        /* ROUTING_ONE_HOT: share of tokens whose first slot is expert 0 */
-    double atol_over_rms;       /* where a case has no atol: atol = this times RMS of the reference */
-    double matched_ratio;       /* least share of elements within tolerance, of the case */
+    double zipf_exponent; /* ROUTING_ZIPF */
+    double hot_fraction;  /* ROUTING_ONE_HOT: share of tokens whose first slot is expert 0 */
+    double atol_over_rms; /* where a case has no atol: atol = this times RMS of the reference */
+    double matched_ratio; /* least share of elements within tolerance, of the case */
     double token_matched_ratio; /* and of each token */
     bool ranked;                /* the source benchmark's own suite: has published bounds */
     struct suite_case cases[SUITE_MAX_CASES];
@@ -46,6 +46,10 @@ struct suite {
  * else of the source tree the command was built in or PREFIX/share/moesol. Returns 0, or -1 with
  * *err (a wrong name is EXIT_USAGE and offers the nearest). The caller owns *suite. */
 int suite_read(const char *name_or_path, struct suite *suite, struct error *err);
+
+/* The same from the text of a suite.json; `folder` is what it is said to stand in. */
+int suite_parse(const char *text, size_t length, const char *folder, struct suite *suite,
+                struct error *err);
 
 /* Names of the suites that can be found, sorted, NULL-terminated; free with suite_names_free(). */
 char **suite_names(size_t *count);

@@ -6,8 +6,8 @@
 extern "C" {
 #endif
 
-extern const char *const build_version;    /* "0.1.0" */
-extern const char *const build_revision;   /* git commit, "-dirty" appended; "unknown" without git */
+extern const char *const build_version;  /* "0.1.0" */
+extern const char *const build_revision; /* git commit, "-dirty" appended; "unknown" without git */
 extern const char *const build_source_dir; /* the source tree, "" in an installed command */
 extern const char *const build_prefix;     /* PREFIX of make install */
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "text.h"
+
 int error_set(struct error *err, enum exit_code code, const char *format, ...) {
     if (!err || err->code != EXIT_OK)
         return -1;
@@ -22,12 +24,8 @@ int error_set(struct error *err, enum exit_code code, const char *format, ...) {
 
 int error_print(const struct error *err) {
     char line[sizeof err->text];
-    size_t length = strnlen(err->text, sizeof line - 1);
-    for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)err->text[i];
-        line[i] = c < 0x20 || c == 0x7f ? '?' : (char)c;
-    }
-    line[length] = '\0';
+    snprintf(line, sizeof line, "%s", err->text);
+    text_disarm(line);
     fprintf(stderr, "moesol: %s\n", line);
     return err->code;
 }

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-float half_to_float(uint16_t half);   /* exact; NaN stays NaN */
+float half_to_float(uint16_t half);    /* exact; NaN stays NaN */
 uint16_t half_from_float(float value); /* rounds to nearest even; overflow gives infinity */
 uint16_t half_from_double(double value);
 

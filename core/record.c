@@ -64,6 +64,39 @@ bool record_case_consistent(const struct record_case *record_case, size_t *phase
     return true;
 }
 
+static bool all_below(const double *numbers, size_t count, size_t limit) {
+    for (size_t i = 0; i < count; i++)
+        if (!(numbers[i] < (double)limit) || numbers[i] != floor(numbers[i]))
+            return false;
+    return true;
+}
+
+static bool sample_backwards(const struct record_timeline *timeline) {
+    for (size_t i = 0; i < timeline->sample_count; i++)
+        if (!(timeline->sample_end_ns[i] >= timeline->sample_start_ns[i]))
+            return true;
+    return false;
+}
+
+const char *record_timeline_wrong(const struct record_timeline *timeline) {
+    size_t launches = timeline->launch_count;
+    if (timeline->launch_kinds_count != launches || timeline->launch_phases_count != launches ||
+        timeline->launch_ns_count != launches)
+        return "launch_phases, launch_kinds, launch_start_ns and launch_ns differ in length";
+    if (!all_below(timeline->launch_kinds, launches, timeline->kind_count))
+        return "launch_kinds: not an index into kinds";
+    if (!all_below(timeline->launch_phases, launches, timeline->phase_count))
+        return "launch_phases: not an index into phases";
+    if (timeline->sample_end_count != timeline->sample_count)
+        return "sample_start_ns and sample_end_ns differ in length";
+    if (sample_backwards(timeline))
+        return "a sample ends before it starts";
+    for (size_t i = 0; i < timeline->series_count; i++)
+        if (timeline->series[i].value_count != timeline->sample_count)
+            return "a series has not one value for each sample";
+    return NULL;
+}
+
 void record_run_init(struct record_run *run) { record_fields_init(&record_run_fields, run); }
 
 void record_case_init(struct record_case *record_case) {
@@ -72,6 +105,14 @@ void record_case_init(struct record_case *record_case) {
 
 void record_counters_init(struct record_counters *counters) {
     record_fields_init(&record_counters_fields, counters);
+}
+
+void record_timeline_init(struct record_timeline *timeline) {
+    record_fields_init(&record_timeline_fields, timeline);
+}
+
+void record_timeline_free(struct record_timeline *timeline) {
+    record_fields_free(&record_timeline_fields, timeline);
 }
 
 void record_case_free(struct record_case *record_case) {
@@ -87,8 +128,11 @@ void record_free(struct record *record) {
         record_case_free(&record->cases[i]);
     for (size_t i = 0; i < record->counters_count; i++)
         record_counters_free(&record->counters[i]);
+    for (size_t i = 0; i < record->timeline_count; i++)
+        record_timeline_free(&record->timelines[i]);
     free(record->cases);
     free(record->counters);
+    free(record->timelines);
     record_fields_free(&record_run_fields, &record->run);
     memset(record, 0, sizeof *record);
 }

@@ -1,5 +1,6 @@
 /* The record: what one kernel did on one device. JSON Lines, append-only, one object a line: a
- * `run`, then `case` and `counters` lines, last an `end`. README.md, "The record", lists the keys.
+ * `run`, then `case`, `counters` and `timeline` lines, last an `end`. README.md, "The record",
+ * lists the keys.
  *
  * A run has rounds, each a fresh process that goes through all cases, so a case has one `case` line
  * a round: a line is written, and flushed, when its case ends in its round, and a run that is cut
@@ -49,18 +50,18 @@ struct record_ceiling {
 };
 
 struct record_device {
-    char kind[8];        /* "cuda" or "cpu" */
+    char kind[8]; /* "cuda" or "cpu" */
     char name[RECORD_TEXT];
-    char uuid_hash[65];  /* SHA-256 of the UUID */
+    char uuid_hash[65]; /* SHA-256 of the UUID */
     char compute_capability[8];
-    double sm_count;     /* CPU: cores */
+    double sm_count; /* CPU: cores */
     double l2_bytes;
     double memory_bytes;
     char driver_version[32];
     char cuda_version[32];
     char cupti_version[32];
     double power_limit_w;
-    char ecc[8];         /* "on", "off" or empty */
+    char ecc[8]; /* "on", "off" or empty */
     char mig[8];
 };
 
@@ -73,6 +74,7 @@ struct record_kernel {
     char value_type[16];
     bool ranked;
     bool library_only;
+    bool plugin; /* from a shared object of its own, which source_hash is of */
 };
 
 struct record_run {
@@ -121,9 +123,9 @@ struct record_correctness {
     double token_matched_ratio_min; /* of the worst token */
     double max_abs_error, max_rel_error;
     double first_failing_token, first_failing_element; /* NaN: none failed */
-    double nan_count, inf_count; /* where the reference is finite */
-    double tokens_checked;       /* against the device oracle */
-    double reference_tokens_checked; /* against the CPU reference */
+    double nan_count, inf_count;                       /* where the reference is finite */
+    double tokens_checked;                             /* against the device oracle */
+    double reference_tokens_checked;                   /* against the CPU reference */
     double reference_matched_ratio;
 };
 
@@ -143,16 +145,22 @@ struct record_case {
     /* routing of draw 0 */
     double valid_slots, experts_hit, rows_min, rows_median, rows_max, padded_rows;
     enum record_status status;
-    char reason[RECORD_TEXT]; /* empty for ok */
+    char reason[RECORD_TEXT]; /* empty for ok, unless its process had to be replaced */
     double *samples_ns;       /* the latency of each timed iteration */
     size_t sample_count;
     double warmup_count;
-    double event_ns;       /* median of CUDA event times, collection off */
+    double event_ns;           /* median of CUDA event times, collection off */
     double collected_event_ns; /* the same with collection on: the difference is its cost */
-    double idle_share;     /* of the wall time between first and last iteration */
-    double gap_ns;         /* median time inside the span in which nothing ran */
-    double launch_count;   /* activities an iteration */
+    double idle_share;         /* of the wall time between first and last iteration */
+    double gap_ns;             /* median time inside the span in which nothing ran */
+    double launch_count;       /* activities an iteration */
     struct record_correctness correctness;
+    /* The worst of three timed iterations that were chosen in secret: which ones, from 0, and the
+     * draw of their inputs (fewer iterations: the last one repeats). */
+    struct record_correctness timed_correctness;
+    double checked_iterations[3], checked_draws[3];
+    /* The parent's clock over the timed iterations, as a share of their samples; about 1. */
+    double parent_clock_ratio;
     struct record_telemetry telemetry;
     struct record_phase *phases;
     size_t phase_count;
@@ -179,9 +187,45 @@ struct record_counters {
     size_t phase_count;
 };
 
+struct record_name {
+    char name[RECORD_TEXT];
+};
+
+/* One metric over the samples of a timeline. */
+struct record_series {
+    char name[96]; /* the metric's own CUPTI name */
+    double *values;
+    size_t value_count; /* as many as there are samples */
+};
+
+/* One iteration over time. Times count from its first launch. A case has one line of source
+ * `activity`, the launches of an iteration of its first round, and with --timeline one of source
+ * `sampling`, an iteration of its own with the device's counters as it went. */
+struct record_timeline {
+    double number;            /* of the case */
+    char source[16];          /* activity, sampling */
+    char reason[RECORD_TEXT]; /* why there are no samples; empty otherwise */
+    double span_ns;           /* first launch to last end */
+    double launch_total; /* of the iteration; the line has no more than TIMELINE_LAUNCHES_MOST */
+    struct record_name *phases, *kinds; /* what the launches index; kinds: names of kernels */
+    size_t phase_count, kind_count;
+    double *launch_phases, *launch_kinds, *launch_start_ns, *launch_ns; /* one a launch, by start */
+    size_t launch_phases_count, launch_kinds_count, launch_count, launch_ns_count;
+    /* Source `sampling`. The interval got is the median of what the samples span. */
+    double interval_asked_ns, interval_ns;
+    /* How samples and launches came onto one axis: `timestamps` of one clock; or `onset`, by the
+     * first sample in which the SMs worked, which is as near as an interval. */
+    char alignment[16];
+    double *sample_start_ns, *sample_end_ns;
+    size_t sample_count, sample_end_count;
+    struct record_series *series;
+    size_t series_count;
+};
+#define TIMELINE_LAUNCHES_MOST 2000
+
 struct record_end {
-    bool present;     /* false: the record was cut */
-    char status[16];  /* complete, interrupted, failed */
+    bool present;    /* false: the record was cut */
+    char status[16]; /* complete, interrupted, failed */
     char finished_at[32];
 };
 
@@ -192,19 +236,22 @@ struct record {
     size_t case_count;
     struct record_counters *counters;
     size_t counters_count;
+    struct record_timeline *timelines;
+    size_t timeline_count;
     struct record_end end;
-    bool cut;              /* the last line was incomplete and was left out */
-    size_t dropped_line;   /* its number */
+    bool cut;            /* the last line was incomplete and was left out */
+    size_t dropped_line; /* its number */
 };
 
 /* Set every number to NaN and every text to "". */
 void record_run_init(struct record_run *run);
 void record_case_init(struct record_case *record_case);
 void record_counters_init(struct record_counters *counters);
+void record_timeline_init(struct record_timeline *timeline);
 
 /* Reads a whole file. Unknown keys and unknown line types are ignored (newer minor). Errors name
- * file and line number: not JSON, a wrong type, a negative time, an unknown status, a newer major, no
- * `run` line, an empty file. A last line without a newline that does not parse is dropped
+ * file and line number: not JSON, a wrong type, a negative time, an unknown status, a newer major,
+ * no `run` line, an empty file. A last line without a newline that does not parse is dropped
  * (record->cut); everything before it stays. Returns 0 or -1; on -1 nothing is to be freed. */
 int record_read(const char *path, struct record *record, struct error *err);
 /* The same from memory, for tests and fuzzing; `path` is only for messages. */
@@ -217,14 +264,18 @@ void record_free(struct record *record);
 int record_write_run(FILE *file, const struct record_run *run, struct error *err);
 int record_write_case(FILE *file, const struct record_case *record_case, struct error *err);
 int record_write_counters(FILE *file, const struct record_counters *counters, struct error *err);
+int record_write_timeline(FILE *file, const struct record_timeline *timeline, struct error *err);
 int record_write_end(FILE *file, const struct record_end *end, struct error *err);
 
-/* One case or counters line from memory, as the worker's pipe carries them; the caller frees with
- * record_case_free() or record_counters_free(). */
+/* One case, counters or timeline line from memory, as the worker's pipe carries them; the caller
+ * frees with record_case_free(), record_counters_free() or record_timeline_free(). */
 int record_parse_case(const char *line, size_t length, struct record_case *record_case,
                       struct error *err);
 int record_parse_counters(const char *line, size_t length, struct record_counters *counters,
                           struct error *err);
+int record_parse_timeline(const char *line, size_t length, struct record_timeline *timeline,
+                          struct error *err);
+void record_timeline_free(struct record_timeline *timeline);
 void record_case_free(struct record_case *record_case);
 void record_counters_free(struct record_counters *counters);
 

@@ -31,6 +31,12 @@
         .count_offset = offsetof(struct owner, count), .count_most = (limit), .least = 0,          \
         .most = LARGEST, .inner = (table)                                                          \
     }
+#define NUMBERS(owner, member, count, limit, low)                                                  \
+    {                                                                                              \
+        .key = #member, .type = FIELD_NUMBERS, AT(owner, member),                                  \
+        .count_offset = offsetof(struct owner, count), .count_most = (limit), .least = (low),      \
+        .most = LARGEST                                                                            \
+    }
 #define TABLE(name, line_type, owner, rows)                                                        \
     const struct field_table name = {line_type, rows, sizeof(rows) / sizeof((rows)[0]),            \
                                      sizeof(struct owner)}
@@ -84,6 +90,7 @@ static const struct field kernel_rows[] = {
     TEXT(record_kernel, license),       TEXT(record_kernel, source),
     TEXT(record_kernel, source_hash),   TEXT(record_kernel, value_type),
     BOOL(record_kernel, ranked),        BOOL(record_kernel, library_only),
+    BOOL(record_kernel, plugin),
 };
 static TABLE(kernel_fields, NULL, record_kernel, kernel_rows);
 
@@ -194,6 +201,10 @@ static const struct field case_rows[] = {
     NUMBER(record_case, gap_ns, 0, LARGEST),
     NUMBER(record_case, launch_count, 0, COUNT_MOST),
     OBJECT(record_case, correctness, correctness_fields),
+    OBJECT(record_case, timed_correctness, correctness_fields),
+    TRIPLE(record_case, checked_iterations),
+    TRIPLE(record_case, checked_draws),
+    NUMBER(record_case, parent_clock_ratio, 0, LARGEST),
     OBJECT(record_case, telemetry, telemetry_fields),
     ARRAY(FIELD_ARRAY, record_case, phases, phase_count, PHASES_MOST, &phase_fields),
 };
@@ -224,6 +235,43 @@ static const struct field counters_rows[] = {
     ARRAY(FIELD_ARRAY, record_counters, phases, phase_count, PHASES_MOST, &phase_counters_fields),
 };
 TABLE(record_counters_fields, "counters", record_counters, counters_rows);
+
+static const struct field name_rows[] = {
+    TEXT_REQUIRED(record_name, name),
+};
+static TABLE(name_fields, NULL, record_name, name_rows);
+
+static const struct field series_rows[] = {
+    TEXT_REQUIRED(record_series, name),
+    NUMBERS(record_series, values, value_count, SAMPLES_MOST, -LARGEST),
+};
+static TABLE(series_fields, NULL, record_series, series_rows);
+
+static const struct field timeline_rows[] = {
+    {.key = "case",
+     .type = FIELD_INTEGER,
+     .required = true,
+     AT(record_timeline, number),
+     .least = 1,
+     .most = CASE_MOST},
+    TEXT_REQUIRED(record_timeline, source),
+    TEXT(record_timeline, reason),
+    NUMBER(record_timeline, span_ns, 0, LARGEST),
+    INTEGER(record_timeline, launch_total, 0, COUNT_MOST),
+    ARRAY(FIELD_ARRAY, record_timeline, phases, phase_count, PHASES_MOST, &name_fields),
+    ARRAY(FIELD_ARRAY, record_timeline, kinds, kind_count, LAUNCHES_MOST, &name_fields),
+    NUMBERS(record_timeline, launch_phases, launch_phases_count, LAUNCHES_MOST, 0),
+    NUMBERS(record_timeline, launch_kinds, launch_kinds_count, LAUNCHES_MOST, 0),
+    NUMBERS(record_timeline, launch_start_ns, launch_count, LAUNCHES_MOST, 0),
+    NUMBERS(record_timeline, launch_ns, launch_ns_count, LAUNCHES_MOST, 0),
+    NUMBER(record_timeline, interval_asked_ns, 0, LARGEST),
+    NUMBER(record_timeline, interval_ns, 0, LARGEST),
+    TEXT(record_timeline, alignment),
+    NUMBERS(record_timeline, sample_start_ns, sample_count, SAMPLES_MOST, -LARGEST),
+    NUMBERS(record_timeline, sample_end_ns, sample_end_count, SAMPLES_MOST, -LARGEST),
+    ARRAY(FIELD_ARRAY, record_timeline, series, series_count, METRICS_MOST, &series_fields),
+};
+TABLE(record_timeline_fields, "timeline", record_timeline, timeline_rows);
 
 static const struct field end_rows[] = {
     TEXT_REQUIRED(record_end, status),

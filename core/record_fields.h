@@ -46,6 +46,7 @@ struct field_table {
 extern const struct field_table record_run_fields;
 extern const struct field_table record_case_fields;
 extern const struct field_table record_counters_fields;
+extern const struct field_table record_timeline_fields;
 extern const struct field_table record_end_fields;
 
 /* Every number NaN, every text "", everything else zero. */
@@ -56,5 +57,8 @@ void record_fields_free(const struct field_table *table, void *object);
 /* What the rows cannot say: every phase of a case has one sample for each of the case's, or none.
  * Sets *phase to the first that has not; true where all is well. */
 bool record_case_consistent(const struct record_case *record_case, size_t *phase);
+/* Likewise for a timeline: its arrays are of one length, and what indexes a table lies in it. NULL
+ * where all is well, else what is wrong. */
+const char *record_timeline_wrong(const struct record_timeline *timeline);
 
 #endif

@@ -308,6 +308,18 @@ static int read_counters(const json_t *root, struct place *place,
     return -1;
 }
 
+static int read_timeline(const json_t *root, struct place *place,
+                         struct record_timeline *timeline) {
+    const char *what;
+    if (read_object(&record_timeline_fields, root, place, (char *)timeline) == 0) {
+        if (!(what = record_timeline_wrong(timeline)))
+            return 0;
+        wrong(place, what, "");
+    }
+    record_timeline_free(timeline);
+    return -1;
+}
+
 /* --- lines ----------------------------------------------------------------------------------- */
 
 /* One more element for a growing array, for *count of them; NULL with the error set. */
@@ -338,6 +350,15 @@ static int add_counters(const json_t *root, struct place *place, struct record *
     if (!counters || read_counters(root, place, counters))
         return -1;
     record->counters_count++;
+    return 0;
+}
+
+static int add_timeline(const json_t *root, struct place *place, struct record *record) {
+    struct record_timeline *timeline =
+        one_more((void **)&record->timelines, record->timeline_count, sizeof *timeline, place);
+    if (!timeline || read_timeline(root, place, timeline))
+        return -1;
+    record->timeline_count++;
     return 0;
 }
 
@@ -396,11 +417,15 @@ static int read_line(const json_t *root, struct place *place, struct record *rec
         record->end.present = true;
         return 0;
     }
-    bool is_case = strcmp(type, "case") == 0, is_counters = strcmp(type, "counters") == 0;
-    if (is_case || is_counters) /* a run that was taken up again goes on after its end */
+    bool is_case = strcmp(type, "case") == 0, is_counters = strcmp(type, "counters") == 0,
+         is_timeline = strcmp(type, "timeline") == 0;
+    if (is_case || is_counters ||
+        is_timeline) /* a run that was taken up again goes on after its end */
         memset(&record->end, 0, sizeof record->end);
     if (is_case)
         return add_case(root, place, record);
+    if (is_timeline)
+        return add_timeline(root, place, record);
     return is_counters ? add_counters(root, place, record) : 0;
 }
 
@@ -546,6 +571,17 @@ int record_parse_counters(const char *line, size_t length, struct record_counter
     if (!root)
         return -1;
     int result = read_counters(root, &place, counters);
+    json_decref(root);
+    return result;
+}
+
+int record_parse_timeline(const char *line, size_t length, struct record_timeline *timeline,
+                          struct error *err) {
+    struct place place = {.err = err};
+    json_t *root = load_line(line, length, record_timeline_fields.type, &place);
+    if (!root)
+        return -1;
+    int result = read_timeline(root, &place, timeline);
     json_decref(root);
     return result;
 }

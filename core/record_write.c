@@ -220,6 +220,13 @@ int record_write_counters(FILE *file, const struct record_counters *counters, st
     return write_line(file, &record_counters_fields, counters, "{\"type\":\"counters\"", err);
 }
 
+int record_write_timeline(FILE *file, const struct record_timeline *timeline, struct error *err) {
+    const char *wrong = record_timeline_wrong(timeline);
+    if (wrong)
+        return error_set(err, EXIT_FAILED, "cannot write the record: timeline: %s", wrong);
+    return write_line(file, &record_timeline_fields, timeline, "{\"type\":\"timeline\"", err);
+}
+
 int record_write_end(FILE *file, const struct record_end *end, struct error *err) {
     return write_line(file, &record_end_fields, end, "{\"type\":\"end\"", err);
 }

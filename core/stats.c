@@ -38,7 +38,7 @@ double stats_quantile(const double *samples, size_t count, double q) {
 
 /* The true median lies between the k-th smallest and the k-th largest of n independent samples with
  * a probability of 1 - 2 P(X < k), X ~ Binomial(n, 1/2). Returns the largest k that makes this at
- * least 95 %; 1 (the whole range, short of 95 %) where n < 6 and there is none. */
+ * least 95 %; 0 where n < 6: not even the whole range does. */
 static size_t interval_rank(size_t n) {
     double log_term = -(double)n * log(2.0); /* of P(X = k) */
     double below = exp(log_term);            /* P(X <= k) */
@@ -49,7 +49,17 @@ static size_t interval_rank(size_t n) {
         k++;
         below += exp(log_term);
     }
-    return k > 0 ? k : 1;
+    return k;
+}
+
+static void widen_to_rounds(const struct stats_rounds *rounds, struct stats_summary *summary) {
+    for (size_t r = 0; r < rounds->round_count; r++) {
+        if (rounds->counts[r] == 0)
+            continue;
+        double median = stats_quantile(rounds->samples[r], rounds->counts[r], 0.5);
+        summary->low = fmin(summary->low, median);
+        summary->high = fmax(summary->high, median);
+    }
 }
 
 struct stats_summary stats_summarize(const struct stats_rounds *rounds) {
@@ -72,16 +82,12 @@ struct stats_summary stats_summarize(const struct stats_rounds *rounds) {
     summary.p5 = sorted_quantile(pool, filled, 0.05);
     summary.p95 = sorted_quantile(pool, filled, 0.95);
     size_t rank = interval_rank(filled);
-    summary.low = pool[rank - 1];
-    summary.high = pool[filled - rank];
-    free(pool);
-    for (size_t r = 0; r < rounds->round_count; r++) {
-        if (rounds->counts[r] == 0)
-            continue;
-        double median = stats_quantile(rounds->samples[r], rounds->counts[r], 0.5);
-        summary.low = fmin(summary.low, median);
-        summary.high = fmax(summary.high, median);
+    if (rank > 0) {
+        summary.low = pool[rank - 1];
+        summary.high = pool[filled - rank];
+        widen_to_rounds(rounds, &summary);
     }
+    free(pool);
     return summary;
 }
 

@@ -1,7 +1,7 @@
 /* The one interface between a Mixture-of-Experts kernel and whoever runs it. A kernel is one file
- * that defines one `const struct moe_kernel` and one row in its platform's registry, or in the table
- * of a plug-in (below). It compiles under cc and nvcc. `null.c` is the smallest one; copy it to
- * begin a new kernel. MOE_KERNEL_ABI changes whenever a struct of this header does. */
+ * that defines one `const struct moe_kernel` and one row in its platform's registry, or in the
+ * table of a plug-in (below). It compiles under cc and nvcc. `null.c` is the smallest one; copy it
+ * to begin a new kernel. MOE_KERNEL_ABI changes whenever a struct of this header does. */
 #ifndef MOESOL_KERNELS_KERNEL_H
 #define MOESOL_KERNELS_KERNEL_H
 
@@ -69,10 +69,10 @@ struct moe_kernel {
     const char *summary; /* one line for `moesol list kernels` */
     const char *author;
     const char *license;
-    const char *source;    /* the file, from the top of the source tree */
+    const char *source;     /* the file, from the top of the source tree */
     const char *value_type; /* type the GEMM operands have: "fp16" for a ranked kernel */
-    bool ranked;           /* false: measured, never in a leaderboard */
-    bool library_only;     /* true: a vendor library does the GEMMs; may serve as a baseline */
+    bool ranked;            /* false: measured, never in a leaderboard */
+    bool library_only;      /* true: a vendor library does the GEMMs; may serve as a baseline */
 
     /* Required. Whether this kernel takes the shape on the device; if not, says why in reason. The
      * harness calls nothing else for a shape that was refused. */

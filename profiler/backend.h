@@ -17,23 +17,31 @@
 extern "C" {
 #endif
 
-#define BACKEND_ABI 1
+#define BACKEND_ABI 3
 
 struct backend_session; /* the back end's own */
 
 struct measure_options {
     int warmup_count;
-    int sample_count;    /* timed iterations wanted */
-    double budget_s;     /* CPU: stop earlier when this is spent, but not below sample_min; 0: none */
+    int sample_count; /* timed iterations wanted */
+    double budget_s;  /* CPU: stop earlier when this is spent, but not below sample_min; 0: none */
     int sample_min;
-    bool back_to_back;   /* no flush, redraw or poison between iterations */
-    bool collect;        /* false: events only, no activity records (to see what recording costs) */
+    bool back_to_back; /* no flush, redraw or poison between iterations */
+    bool collect;      /* false: events only, no activity records (to see what recording costs) */
+    struct record_timeline *timeline; /* NULL, or gets the launches of a typical iteration, where
+                                         there are any */
+    /* NULL, or called right before (false) and right after (true) each timed run, outside its
+     * span, so that another process may time it too (parent_clock.h). Not called back to back. */
+    void (*mark)(void *self, bool end);
+    void *mark_self;
 };
 
-/* Draw numbers: iteration i of measure() uses draw i + 1; check() uses the draw it is told. Draw 0
- * is the one whose routing statistics stand in the record and which is checked. */
+/* Draw numbers: each iteration of measure() uses a secret one (iteration.h), which changes the
+ * weights of a few experts as well; three of them, chosen in secret, are checked. check() uses the
+ * draw it is told, with the weights as loaded. Draw 0 is the one whose routing statistics stand in
+ * the record. */
 struct backend {
-    int abi; /* BACKEND_ABI */
+    int abi;          /* BACKEND_ABI */
     const char *kind; /* "cpu", "cuda" */
 
     /* The kernels of this platform, NULL-terminated. */
@@ -66,7 +74,8 @@ struct backend {
                    struct error *err);
 
     /* Warm-ups and timed iterations; fills samples_ns, phases, event_ns, gap_ns, launch_count,
-     * idle_share, telemetry. */
+     * idle_share, telemetry, timed_correctness. A wrong output is told there; a kernel that breaks
+     * a rule of the interface (it allocates, writes where it must not, ...) is an error. */
     int (*measure)(struct backend_session *session, const struct measure_options *options,
                    struct record_case *record_case, struct error *err);
 
@@ -89,6 +98,12 @@ struct backend {
      * device for chip "GH100". NULL: none. names is a static NULL-terminated table. */
     int (*metrics)(const char *level, const char *const **names, int *pass_count,
                    struct error *err);
+
+    /* One iteration of draw 0 over time: its launches and the device's counters as it went, at the
+     * shortest interval that the device gives. NULL: this back end cannot. Where samples cannot be
+     * had it still returns 0, with the launches, and timeline->reason saying why. */
+    int (*sample)(struct backend_session *session, struct record_timeline *timeline,
+                  struct error *err);
 
     /* Frees what prepare() made. */
     void (*finish)(struct backend_session *session);

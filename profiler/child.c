@@ -1,6 +1,8 @@
 /* Starts, reads, kills and reaps worker processes. */
 #include "child.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +22,10 @@
 
 /* A worker that sends more than this without a newline is broken. */
 static const size_t most_line_bytes = (size_t)64 << 20;
+/* Reads of what a worker prints before its time is looked at again: it may print without end. */
+static const int most_log_reads = 16;
+/* How long a killed process may take to die; one that a driver holds never does. */
+static const double kill_limit_s = 60;
 
 double child_now_s(void) {
     struct timespec now;
@@ -43,6 +50,63 @@ int child_signal_fd(struct error *err) {
     if (fd < 0)
         return error_set(err, EXIT_FAILED, "cannot watch for signals: %s", strerror(errno));
     return fd;
+}
+
+/* --- processes ------------------------------------------------------------------------------- */
+
+struct process {
+    pid_t parent;
+    unsigned long long started; /* in ticks since the machine's start */
+};
+
+/* Fields 4 and 22 of /proc/PID/stat; the name before them may hold anything, a ')' included. */
+static bool read_process(pid_t pid, struct process *process) {
+    char path[64], text[1024];
+    int parent;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    size_t got = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[got] = '\0';
+    const char *name_end = strrchr(text, ')');
+    if (!name_end || sscanf(name_end,
+                            ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                            "%*d %*d %llu",
+                            &parent, &process->started) != 2)
+        return false;
+    process->parent = parent;
+    return true;
+}
+
+/* Kills and reaps the children of this process that are as young as the worker. Returns how many
+ * there were. */
+static int kill_children_since(unsigned long long started) {
+    int found = 0;
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc))) {
+        struct process process;
+        pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+        if (pid <= 0 || !read_process(pid, &process) || process.parent != getpid() ||
+            process.started < started)
+            continue;
+        found++;
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, WNOHANG);
+    }
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
+/* Processes of a worker that left its process group. Their own children come up when they die, so
+ * this goes on until there are none. */
+static void end_strays(const struct child *child) {
+    const struct timespec pause = {0, 2 * 1000 * 1000};
+    double deadline_s = child_now_s() + 5;
+    while (child->started && kill_children_since(child->started) && child_now_s() < deadline_s)
+        nanosleep(&pause, NULL);
 }
 
 /* --- start ----------------------------------------------------------------------------------- */
@@ -115,7 +179,10 @@ int child_start(struct child *child, const char *job, struct error *err) {
     enum { JOB, MESSAGES, LOG, PIPES };
     int pipes[PIPES][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
     memset(child, 0, sizeof *child);
-    child->message_fd = child->log_fd = -1;
+    child->message_fd = child->log_fd = child->pid_fd = child->delay_fd = -1;
+    /* What a worker starts and leaves behind comes to this process, which ends it (end_strays()).
+     */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (int i = 0; i < PIPES; i++)
         if (make_pipe(pipes[i], err))
             goto fail;
@@ -129,6 +196,10 @@ int child_start(struct child *child, const char *job, struct error *err) {
     if (child->pid == 0)
         become_worker(parent, pipes[JOB][0], pipes[MESSAGES][1], pipes[LOG][1]);
     setpgid(child->pid, child->pid); /* in both, as either may come first */
+    child->pid_fd = (int)syscall(SYS_pidfd_open, child->pid, 0); /* -1: an old kernel */
+    struct process self;
+    child->started = read_process(child->pid, &self) ? self.started : 0;
+    child->delay_fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     child->message_fd = pipes[MESSAGES][0];
     child->log_fd = pipes[LOG][0];
     pipes[MESSAGES][0] = pipes[LOG][0] = -1;
@@ -184,7 +255,9 @@ static void keep_last_line(struct child *child, const char *line, size_t length)
 static void read_log(struct child *child) {
     struct error ignored = {0};
     int got;
-    while (child->log_fd >= 0 && (got = fill(child->log_fd, &child->log, &ignored)) != -1) {
+    for (int i = 0; i < most_log_reads && child->log_fd >= 0 &&
+                    (got = fill(child->log_fd, &child->log, &ignored)) != -1;
+         i++) {
         char *newline;
         while ((newline = memchr(child->log.text, '\n', child->log.used)) != NULL) {
             size_t length = (size_t)(newline - child->log.text);
@@ -217,11 +290,26 @@ static bool take_line(struct child *child, const char **line, size_t *length) {
     return true;
 }
 
+/* How long a thread was ready to run so far without a core to run on; 0 where the kernel does
+ * not say. On a busy machine a line is read later than it came, by what this grows. */
+static double run_delay_s(int fd) {
+    char text[96];
+    unsigned long long delay_ns = 0;
+    ssize_t got = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : 0;
+    text[got > 0 ? got : 0] = '\0';
+    return sscanf(text, "%*u %llu", &delay_ns) == 1 ? 1e-9 * (double)delay_ns : 0;
+}
+
 static int wait_ms(double deadline_s) {
     double left_s = deadline_s - child_now_s();
     if (left_s <= 0)
         return 0;
     return left_s > 3600 ? 3600 * 1000 : (int)(left_s * 1000) + 1;
+}
+
+/* When the bytes came, had there always been a core for this thread. */
+static void note_arrival(struct child *child, double delay_before_s) {
+    child->read_s = child_now_s() - (run_delay_s(child->delay_fd) - delay_before_s);
 }
 
 enum child_event child_read(struct child *child, double deadline_s, int signal_fd,
@@ -234,9 +322,12 @@ enum child_event child_read(struct child *child, double deadline_s, int signal_f
             return CHILD_LINE;
         if (child->message_fd < 0)
             return CHILD_CLOSED;
-        struct pollfd fds[3] = {
-            {signal_fd, POLLIN, 0}, {child->message_fd, POLLIN, 0}, {child->log_fd, POLLIN, 0}};
-        int ready = poll(fds, 3, wait_ms(deadline_s));
+        struct pollfd fds[4] = {{signal_fd, POLLIN, 0},
+                                {child->message_fd, POLLIN, 0},
+                                {child->log_fd, POLLIN, 0},
+                                {child->pid_fd, POLLIN, 0}};
+        double delay_s = run_delay_s(child->delay_fd);
+        int ready = poll(fds, 4, wait_ms(deadline_s));
         if (ready < 0 && errno != EINTR) {
             error_set(err, EXIT_FAILED, "cannot wait for the worker: %s", strerror(errno));
             return CHILD_ERROR;
@@ -246,12 +337,17 @@ enum child_event child_read(struct child *child, double deadline_s, int signal_f
         if (ready > 0 && fds[2].revents)
             read_log(child);
         int got = ready > 0 && fds[1].revents ? fill(child->message_fd, &child->messages, err) : -1;
+        if (got == 1)
+            note_arrival(child, delay_s);
         if (got == -2)
             return CHILD_ERROR;
         if (got == 0) {
             close(child->message_fd);
             child->message_fd = -1;
         }
+        /* Dead, and nothing more in the pipe, which a process that it left behind may hold open. */
+        if (got == -1 && ready > 0 && fds[3].revents)
+            return CHILD_CLOSED;
         if (got == -1 && child_now_s() >= deadline_s)
             return CHILD_TIMEOUT;
     }
@@ -274,19 +370,34 @@ void child_wait(struct child *child, double grace_s) {
     }
 }
 
+/* A process in the middle of a driver's call dies when that returns, which may be never. */
+static void reap(struct child *child) {
+    struct pollfd dead = {child->pid_fd, POLLIN, 0};
+    kill(-child->pid, SIGKILL);
+    if (child->pid_fd >= 0 && poll(&dead, 1, (int)(kill_limit_s * 1000)) == 0) {
+        child->stuck = true;
+        return;
+    }
+    while (waitpid(child->pid, &child->wait_status, 0) < 0 && errno == EINTR)
+        ;
+    child->reaped = true;
+}
+
 void child_end(struct child *child) {
-    if (child->pid > 0 && !child->reaped) {
-        kill(-child->pid, SIGKILL);
-        while (waitpid(child->pid, &child->wait_status, 0) < 0 && errno == EINTR)
-            ;
-        child->reaped = true;
+    if (child->pid > 0 && !child->reaped && !child->stuck) {
+        reap(child);
+        end_strays(child);
     }
     read_log(child);
     if (child->message_fd >= 0)
         close(child->message_fd);
     if (child->log_fd >= 0)
         close(child->log_fd);
-    child->message_fd = child->log_fd = -1;
+    if (child->pid_fd >= 0)
+        close(child->pid_fd);
+    if (child->delay_fd >= 0)
+        close(child->delay_fd);
+    child->message_fd = child->log_fd = child->pid_fd = child->delay_fd = -1;
     free(child->messages.text);
     free(child->log.text);
     memset(&child->messages, 0, sizeof child->messages);
@@ -296,7 +407,10 @@ void child_end(struct child *child) {
 void child_reason(const struct child *child, char *text, size_t size) {
     int status = child->wait_status;
     const char *colon = child->last_line[0] ? ": " : "";
-    if (WIFSIGNALED(status)) {
+    if (child->stuck) {
+        snprintf(text, size, "process %d does not end after SIGKILL: a driver holds it%s%s",
+                 (int)child->pid, colon, child->last_line);
+    } else if (WIFSIGNALED(status)) {
         const char *name = sigabbrev_np(WTERMSIG(status));
         snprintf(text, size, "killed by SIG%s (%s)%s%s", name ? name : "?",
                  strsignal(WTERMSIG(status)), colon, child->last_line);

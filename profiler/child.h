@@ -19,11 +19,16 @@ struct child {
     int message_fd; /* read end of the worker's descriptor 3; -1: closed */
     int log_fd;     /* read end of its stdout and stderr; -1: closed */
     struct child_buffer messages;
+    int delay_fd;      /* /proc/thread-self/schedstat; -1: none */
+    double read_s;     /* when the bytes that came last came in */
     size_t line_bytes; /* of messages, handed out by the last child_read() */
     struct child_buffer log;
-    char last_line[256]; /* the last whole line it printed, for the reason of a crash */
+    char last_line[256];        /* the last whole line it printed, for the reason of a crash */
+    int pid_fd;                 /* readable when it is dead; -1: none */
+    unsigned long long started; /* when, as /proc counts it; 0: not known */
     int wait_status;
     bool reaped;
+    bool stuck; /* did not die of SIGKILL: left behind */
 };
 
 /* Starts a worker and hands it the job. Returns 0, or -1 with *err. Free with child_end(). */
@@ -42,8 +47,8 @@ enum child_event {
 enum child_event child_read(struct child *child, double deadline_s, int signal_fd,
                             const char **line, size_t *length, struct error *err);
 
-/* Kills what is left of the worker's process group, reaps it, frees everything. The reason texts
- * below may be asked for after it. */
+/* Kills what is left of the worker's process group and of what it started in other ones, reaps it,
+ * frees everything. The reason texts below may be asked for after it. */
 void child_end(struct child *child);
 
 /* Waits up to grace_s for the worker to end by itself before child_end() is called. */

@@ -161,8 +161,12 @@ static int keep_failure(void *self, int number, enum record_status status, const
 
 static void try_counters(struct doctor *doctor, struct counters_answer *answer) {
     struct worker_job job = {.mode = WORKER_COUNT, .case_count = 1, .counters_level = "basic"};
-    struct run_worker_hooks hooks = {answer,       120,           counters_limit_s,
-                                     ignore_begin, take_counters, keep_failure};
+    struct run_worker_hooks hooks = {.self = answer,
+                                     .load_limit_s = 120,
+                                     .case_limit_s = counters_limit_s,
+                                     .begin = ignore_begin,
+                                     .line = take_counters,
+                                     .failed = keep_failure};
     struct error err = {0};
     struct suite *suite = malloc(sizeof *suite);
     strcpy(job.device_kind, "cuda");

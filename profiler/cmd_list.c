@@ -132,11 +132,12 @@ static int list_devices(json_t *root, json_t *rows, struct error *err) {
 }
 
 static int list_metrics(json_t *root, json_t *rows, struct error *err) {
-    static const char *const levels[] = {"basic", "full"};
+    static const char *const levels[] = {"basic", "full", "timeline"};
     struct error absent = {0};
     const struct backend *cuda = backend_cuda(&absent);
     (void)err;
-    for (size_t level = 0; cuda && cuda->metrics && level < 2; level++) {
+    for (size_t level = 0; cuda && cuda->metrics && level < sizeof levels / sizeof *levels;
+         level++) {
         const char *const *names;
         int passes = 0;
         if (cuda->metrics(levels[level], &names, &passes, &absent))

@@ -40,10 +40,14 @@ static enum options_result parse(int argc, char **argv, struct run_request *requ
     static const char *const levels[] = {"none", "basic", "full", NULL};
     const struct option_row rows[] = {
         option_texts("kernel", 'k', "NAME",
-                     "a kernel to run; may be repeated (default: all but null)", &request->kernels),
+                     "a kernel to run, or the path of a plug-in (./libmine.so, or\n"
+                     "./libmine.so:KERNEL); may be repeated (default: all but null)",
+                     &request->kernels),
         option_text("device", 'd', "D", device_help, &request->device, NULL),
         option_texts("case", 'c', "PATTERN", case_help, &request->cases),
         option_text("counters", 0, "LEVEL", counters_help, &request->counters, levels),
+        option_flag("timeline", "sample the GPU's counters over the time of one iteration a case",
+                    &request->timeline),
         option_integer("rounds", 'r', "N",
                        "fresh processes that each go through all cases (default: 3)",
                        &request->rounds, 1, 100),
@@ -175,12 +179,14 @@ static const char *end_status(int result, const struct error *err) {
     return err->code == EXIT_INTERRUPTED ? "interrupted" : "failed";
 }
 
-static int fill_record(struct run *run, struct run_record *record, struct error *err) {
+static int fill_record(struct run *run, size_t k, struct run_record *record, struct error *err) {
     const struct run_plan *plan = run->plan;
     const struct kernel_run kernel_run = {.suite = &plan->suite,
                                           .device_kind = plan->device.kind,
                                           .device_index = plan->device.index,
                                           .kernel = run->line.kernel.name,
+                                          .plugin = plan->kernels[k].plugin,
+                                          .plugin_sha256 = run->line.kernel.source_hash,
                                           .ranked = run->line.kernel.ranked,
                                           .wanted = &plan->wanted,
                                           .counters_level = plan->counters_level,
@@ -204,7 +210,7 @@ static int run_one_kernel(struct run *run, size_t k, struct error *err) {
     const struct run_plan *plan = run->plan;
     struct run_record record;
     char path[1024];
-    run->line.kernel = plan->device.kernels[plan->kernels[k]];
+    run->line.kernel = plan->kernels[k].record;
     if (run_plan_record_path(plan, k, path, sizeof path, err) ||
         run_record_open(&record, path, &run->line, &plan->wanted, plan->resume, err))
         return -1;
@@ -212,7 +218,7 @@ static int run_one_kernel(struct run *run, size_t k, struct error *err) {
     if (record.complete)
         run->progress.steps -= run_kernel_steps(&plan->wanted);
     else
-        result = fill_record(run, &record, err);
+        result = fill_record(run, k, &record, err);
     bool discarded = result && err->code != EXIT_INTERRUPTED && run_record_discard(&record);
     if (run_record_close(&record, result ? NULL : err))
         result = -1;
@@ -274,47 +280,65 @@ static bool is_resume_alone(int argc, char **argv) {
            (argc == 2 && strncmp(argv[1], "--resume=", 9) == 0);
 }
 
-static int compare_texts(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+/* How a record of the folder came to be. */
+struct earlier {
+    char command[sizeof((struct record_run *)0)->command];
+    char device_kind[sizeof((struct record_device *)0)->kind];
+};
+
+static int compare_earlier(const void *a, const void *b) {
+    const struct earlier *left = a, *right = b;
+    int order = strcmp(left->command, right->command);
+    return order ? order : strcmp(left->device_kind, right->device_kind);
 }
 
-/* The command lines of the records in a folder, sorted, each once; free each and the array. */
-static int find_commands(const char *folder, char ***commands, size_t *count, struct error *err) {
+/* Whether a file of the folder is a record that says its command line. One that cannot be read is
+ * said, and left to its own run, which begins it anew where it holds nothing and refuses it
+ * elsewhere. */
+static bool read_earlier(const char *folder, const char *name, struct earlier *earlier) {
+    char path[1024];
+    struct record record;
+    struct error err = {0};
+    const char *dot = strrchr(name, '.');
+    if (!dot || strcmp(dot, ".jsonl") != 0 ||
+        snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return false;
+    if (record_read(path, &record, &err)) {
+        error_print(&err);
+        return false;
+    }
+    memcpy(earlier->command, record.run.command, sizeof earlier->command);
+    memcpy(earlier->device_kind, record.run.device.kind, sizeof earlier->device_kind);
+    record_free(&record);
+    return earlier->command[0] != '\0';
+}
+
+/* The runs whose records are in a folder, sorted, each once; free the array. */
+static int find_earlier(const char *folder, struct earlier **runs, size_t *count,
+                        struct error *err) {
     struct dirent **entries = NULL;
     int entry_count = scandir(folder, &entries, NULL, alphasort);
-    *commands = NULL;
+    size_t kept = 0;
+    *runs = NULL;
     *count = 0;
     if (entry_count < 0)
         return error_set(err, EXIT_USAGE, "run: cannot resume: %.300s: %s", folder,
                          strerror(errno));
-    char **found = calloc((size_t)entry_count + 1, sizeof *found);
+    struct earlier *found = calloc((size_t)entry_count + 1, sizeof *found);
     for (int i = 0; i < entry_count; i++) {
-        char path[1024];
-        struct record record;
-        struct error ignored = {0};
-        const char *name = entries[i]->d_name, *dot = strrchr(name, '.');
-        bool is_record = found && dot && strcmp(dot, ".jsonl") == 0 &&
-                         snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path &&
-                         record_read(path, &record, &ignored) == 0;
+        if (found && read_earlier(folder, entries[i]->d_name, &found[*count]))
+            ++*count;
         free(entries[i]);
-        if (!is_record)
-            continue;
-        if (record.run.command[0])
-            found[(*count)++] = strdup(record.run.command);
-        record_free(&record);
     }
     free(entries);
-    size_t kept = 0;
-    if (found)
-        qsort(found, *count, sizeof *found, compare_texts);
-    for (size_t i = 0; i < *count; i++) {
-        if (kept > 0 && strcmp(found[i], found[kept - 1]) == 0)
-            free(found[i]);
-        else
+    if (!found)
+        return error_set(err, EXIT_FAILED, "out of memory: the records in %.300s", folder);
+    qsort(found, *count, sizeof *found, compare_earlier);
+    for (size_t i = 0; i < *count; i++)
+        if (kept == 0 || compare_earlier(&found[i], &found[kept - 1]) != 0)
             found[kept++] = found[i];
-    }
     *count = kept;
-    *commands = found;
+    *runs = found;
     if (kept > 0)
         return 0;
     return error_set(err, EXIT_USAGE,
@@ -323,8 +347,17 @@ static int find_commands(const char *folder, char ***commands, size_t *count, st
                      folder);
 }
 
-/* Goes on with one of them, in `folder`. */
-static int resume_command(const char *command, const char *folder, int signal_fd) {
+/* The first kernel that is a file; NULL: none. */
+static const char *find_plugin(const struct option_list *kernels) {
+    for (size_t i = 0; i < kernels->count; i++)
+        if (plugin_is_path(kernels->values[i]))
+            return kernels->values[i];
+    return NULL;
+}
+
+/* Goes on with one of them, in `folder`. The record may come from anybody. */
+static int resume_command(const struct earlier *earlier, const char *folder, int signal_fd) {
+    const char *command = earlier->command;
     struct error err = {0};
     struct run_request request;
     char **words;
@@ -332,9 +365,18 @@ static int resume_command(const char *command, const char *folder, int signal_fd
     if (command_text_split(command, &count, &words, &err))
         return error_print(&err);
     enum options_result result = parse(count, words, &request, false, &err);
-    if (result == OPTIONS_OK) {
+    const char *plugin = result == OPTIONS_OK ? find_plugin(&request.kernels) : NULL;
+    if (plugin) {
+        error_set(&err, EXIT_USAGE,
+                  "run: the record's command line loads a plug-in: %.200s; a record starts no code "
+                  "by itself: give that command line again beside --resume",
+                  plugin);
+        code = error_print(&err);
+    } else if (result == OPTIONS_OK) {
         request.output = NULL;
         request.resume = folder;
+        if (!request.device) /* a GPU that is gone is an error now, and no reason to use the CPU */
+            request.device = earlier->device_kind;
         code = run_request(&request, command, signal_fd);
     } else {
         error_set(&err, EXIT_USAGE, "run: the command line in the record is not one: %.200s",
@@ -348,19 +390,16 @@ static int resume_command(const char *command, const char *folder, int signal_fd
 
 static int resume_all(const char *folder, int signal_fd) {
     struct error err = {0};
-    char **commands;
+    struct earlier *runs;
     size_t count;
     int code = EXIT_OK;
-    if (find_commands(folder, &commands, &count, &err))
+    if (find_earlier(folder, &runs, &count, &err))
         code = error_print(&err);
-    for (size_t i = 0; i < count; i++) {
-        if (code != EXIT_INTERRUPTED && code != EXIT_USAGE) {
-            int one = resume_command(commands[i], folder, signal_fd);
-            code = one != EXIT_OK ? one : code;
-        }
-        free(commands[i]);
+    for (size_t i = 0; i < count && code != EXIT_INTERRUPTED && code != EXIT_USAGE; i++) {
+        int one = resume_command(&runs[i], folder, signal_fd);
+        code = one != EXIT_OK ? one : code;
     }
-    free(commands);
+    free(runs);
     return code;
 }
 

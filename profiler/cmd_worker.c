@@ -10,6 +10,7 @@
 
 #include "../core/build_info.h"
 #include "commands.h"
+#include "plugin.h"
 #include "reference.h"
 #include "worker_protocol.h"
 
@@ -19,6 +20,7 @@ struct worker {
     const struct backend *backend;
     struct backend_session *session;
     const struct moe_kernel *kernel;
+    struct plugin plugin; /* where the job names one */
     struct suite suite;
     struct moe_shape loaded; /* of the last load(); num_experts 0: none */
 };
@@ -37,13 +39,17 @@ static int read_job(struct worker_job *job, struct error *err) {
 
 /* --- describe, ceilings ---------------------------------------------------------------------- */
 
-static void fill_kernel(const struct moe_kernel *kernel, struct record_kernel *out) {
+static void fill_kernel(const struct worker *worker, const struct moe_kernel *kernel,
+                        struct record_kernel *out) {
     snprintf(out->name, sizeof out->name, "%s", kernel->name);
     snprintf(out->author, sizeof out->author, "%s", kernel->author);
     snprintf(out->license, sizeof out->license, "%s", kernel->license);
     snprintf(out->source, sizeof out->source, "%s", kernel->source);
     snprintf(out->value_type, sizeof out->value_type, "%s", kernel->value_type);
-    for (const struct build_source *source = build_sources; source->path; source++)
+    out->plugin = worker->job.plugin[0];
+    if (out->plugin)
+        snprintf(out->source_hash, sizeof out->source_hash, "%s", worker->plugin.sha256);
+    for (const struct build_source *source = build_sources; !out->plugin && source->path; source++)
         if (strcmp(source->path, kernel->source) == 0)
             snprintf(out->source_hash, sizeof out->source_hash, "%s", source->sha256);
     out->ranked = kernel->ranked;
@@ -59,15 +65,53 @@ static void fill_run(struct worker *worker, struct record_run *run) {
     worker->backend->describe(worker->session, &run->device, &ignored);
 }
 
+/* Whether a kernel runs on the device at hand: a plug-in may have kernels of both platforms. */
+static bool is_here(const struct worker *worker, const struct moe_kernel *kernel) {
+    bool cuda = strcmp(worker->backend->kind, "cuda") == 0;
+    return kernel->platform == (cuda ? MOE_CUDA : MOE_CPU);
+}
+
+static const struct moe_kernel *const *kernel_table(const struct worker *worker) {
+    return worker->job.plugin[0] ? worker->plugin.kernels : worker->backend->kernels;
+}
+
 static int describe(struct worker *worker, struct error *err) {
+    const struct moe_kernel *const *kernels = kernel_table(worker);
     struct record_run run;
     fill_run(worker, &run);
-    for (size_t i = 0; worker->backend->kernels[i]; i++) {
+    for (size_t i = 0; kernels[i]; i++) {
+        if (!is_here(worker, kernels[i]))
+            continue;
         memset(&run.kernel, 0, sizeof run.kernel);
-        fill_kernel(worker->backend->kernels[i], &run.kernel);
+        fill_kernel(worker, kernels[i], &run.kernel);
         if (record_write_run(worker->messages, &run, err))
             return -1;
     }
+    return 0;
+}
+
+/* A plug-in's kernel must not pass for one of ours. */
+static int open_plugin(struct worker *worker, struct error *err) {
+    const struct worker_job *job = &worker->job;
+    struct plugin *plugin = &worker->plugin;
+    size_t here = 0;
+    if (!job->plugin[0])
+        return 0;
+    if (plugin_load(job->plugin, job->plugin_sha256, plugin, err))
+        return -1;
+    for (size_t i = 0; i < plugin->kernel_count; i++) {
+        here += is_here(worker, plugin->kernels[i]);
+        for (size_t b = 0; worker->backend->kernels[b]; b++)
+            if (strcmp(worker->backend->kernels[b]->name, plugin->kernels[i]->name) == 0)
+                return error_set(err, EXIT_USAGE,
+                                 "plug-in %.200s: its kernel %s has the name of a built-in one; "
+                                 "give it another",
+                                 job->plugin, plugin->kernels[i]->name);
+    }
+    if (here == 0)
+        return error_set(err, EXIT_USAGE, "plug-in %.200s: has no kernel for %s; add --device %s",
+                         job->plugin, job->device_kind,
+                         strcmp(job->device_kind, "cpu") ? "cpu" : "cuda");
     return 0;
 }
 
@@ -84,18 +128,41 @@ static int measure_ceilings(struct worker *worker, struct error *err) {
 
 /* --- cases ----------------------------------------------------------------------------------- */
 
+/* A daemon's way out: a session of its own, so that no signal to the worker's group reaches it. */
+static void leave_a_stray(void) {
+    if (fork() || fork())
+        return;
+    setsid();
+    signal(SIGTERM, SIG_IGN);
+    for (;;)
+        pause();
+}
+
 static void strike(const struct worker *worker, int number) {
-    if (worker->job.fault == FAULT_NONE || worker->job.fault_case != number)
+    if (worker->job.fault == FAULT_NONE || worker->job.fault_case != number ||
+        (worker->job.fault == FAULT_CARRY && worker->job.cases[0] == number))
         return;
     fprintf(stderr, "deliberate fault: %s\n", worker_fault_names[worker->job.fault]);
     switch (worker->job.fault) {
+    case FAULT_STRAY:
+        leave_a_stray();
+        /* fallthrough */
     case FAULT_CRASH:
+    case FAULT_CARRY:
         signal(SIGSEGV, SIG_DFL); /* a sanitizer would catch it */
         raise(SIGSEGV);
         break;
     case FAULT_HANG:
         for (;;)
             pause();
+    case FAULT_FLOOD:
+        for (;;)
+            fputs("and another line\n", stderr);
+    case FAULT_CHATTER:
+        for (bool ran = false;; ran = !ran) {
+            struct worker_message message = {.kind = ran ? MESSAGE_RAN : MESSAGE_TIMED};
+            worker_message_write(worker->messages, &message, NULL);
+        }
     case FAULT_EXIT:
         _exit(0);
     default:
@@ -142,9 +209,31 @@ static int check(struct worker *worker, const struct suite_case *suite_case,
                            record_case, err);
 }
 
+/* For the parent's clock. A pipe that is closed shows at the next line that matters. */
+static void mark_timed(void *self, bool end) {
+    struct worker *worker = self;
+    struct worker_message message = {.kind = end ? MESSAGE_RAN : MESSAGE_TIMED};
+    worker_message_write(worker->messages, &message, NULL);
+}
+
+/* The launches of a typical iteration stand before the case's own line, once a case. */
+static int write_measured(struct worker *worker, const struct record_case *record_case,
+                          const struct record_timeline *timeline, struct error *err) {
+    if (worker->job.round == 0 && timeline->launch_count > 0 &&
+        record_write_timeline(worker->messages, timeline, err))
+        return -1;
+    return record_write_case(worker->messages, record_case, err);
+}
+
 static int measure_case(struct worker *worker, const struct suite_case *suite_case,
                         struct error *err) {
+    struct measure_options options = worker->job.options;
     struct record_case record_case;
+    struct record_timeline timeline;
+    record_timeline_init(&timeline);
+    options.timeline = &timeline;
+    options.mark = mark_timed;
+    options.mark_self = worker;
     fill_case(worker, suite_case, &record_case);
     int prepared =
         worker->backend->prepare(worker->session, suite_case, worker->kernel, &record_case, err);
@@ -152,13 +241,16 @@ static int measure_case(struct worker *worker, const struct suite_case *suite_ca
     if (prepared == 1)
         record_case.status = STATUS_UNSUPPORTED;
     if (prepared == 0)
-        result = worker->backend->measure(worker->session, &worker->job.options, &record_case, err);
+        result = worker->backend->measure(worker->session, &options, &record_case, err);
     if (prepared == 0 && !result)
         result = check(worker, suite_case, &record_case, err);
     /* Before the line is written: a kernel that crashes when it is torn down has not passed. */
     worker->backend->finish(worker->session);
+    timeline.number = suite_case->number;
+    snprintf(timeline.source, sizeof timeline.source, "activity");
     if (!result)
-        result = record_write_case(worker->messages, &record_case, err);
+        result = write_measured(worker, &record_case, &timeline, err);
+    record_timeline_free(&timeline);
     record_case_free(&record_case);
     return result;
 }
@@ -188,6 +280,39 @@ static int count_case(struct worker *worker, const struct suite_case *suite_case
     return result;
 }
 
+static int sample_case(struct worker *worker, const struct suite_case *suite_case,
+                       struct error *err) {
+    struct record_case record_case;
+    struct record_timeline timeline;
+    fill_case(worker, suite_case, &record_case);
+    record_timeline_init(&timeline);
+    int prepared =
+        worker->backend->prepare(worker->session, suite_case, worker->kernel, &record_case, err);
+    int result = prepared < 0 ? -1 : 0;
+    if (prepared == 1)
+        snprintf(timeline.reason, sizeof timeline.reason, "unsupported: %.200s",
+                 record_case.reason);
+    if (prepared == 0)
+        result = worker->backend->sample(worker->session, &timeline, err);
+    worker->backend->finish(worker->session);
+    timeline.number = suite_case->number;
+    snprintf(timeline.source, sizeof timeline.source, "sampling");
+    if (!result)
+        result = record_write_timeline(worker->messages, &timeline, err);
+    record_timeline_free(&timeline);
+    record_case_free(&record_case);
+    return result;
+}
+
+/* What a job of this mode does with a case. */
+static int do_case(struct worker *worker, const struct suite_case *suite_case, struct error *err) {
+    if (worker->job.mode == WORKER_COUNT)
+        return count_case(worker, suite_case, err);
+    if (worker->job.mode == WORKER_SAMPLE)
+        return sample_case(worker, suite_case, err);
+    return measure_case(worker, suite_case, err);
+}
+
 static const struct suite_case *find_case(const struct suite *suite, int number) {
     for (size_t i = 0; i < suite->case_count; i++)
         if (suite->cases[i].number == number)
@@ -198,13 +323,16 @@ static const struct suite_case *find_case(const struct suite *suite, int number)
 static int do_cases(struct worker *worker, struct error *err) {
     if (suite_read(worker->job.suite, &worker->suite, err))
         return -1;
-    for (size_t i = 0; worker->backend->kernels[i]; i++)
-        if (strcmp(worker->backend->kernels[i]->name, worker->job.kernel) == 0)
-            worker->kernel = worker->backend->kernels[i];
+    const struct moe_kernel *const *kernels = kernel_table(worker);
+    for (size_t i = 0; kernels[i]; i++)
+        if (is_here(worker, kernels[i]) && strcmp(kernels[i]->name, worker->job.kernel) == 0)
+            worker->kernel = kernels[i];
     if (!worker->kernel)
         return error_set(err, EXIT_USAGE, "unknown kernel: %s", worker->job.kernel);
     if (worker->job.mode == WORKER_COUNT && !worker->backend->count)
         return error_set(err, EXIT_USAGE, "no counters on %s", worker->backend->kind);
+    if (worker->job.mode == WORKER_SAMPLE && !worker->backend->sample)
+        return error_set(err, EXIT_USAGE, "no counters over time on %s", worker->backend->kind);
     for (size_t i = 0; i < worker->job.case_count; i++) {
         const struct suite_case *suite_case = find_case(&worker->suite, worker->job.cases[i]);
         if (!suite_case)
@@ -214,8 +342,7 @@ static int do_cases(struct worker *worker, struct error *err) {
         if (load(worker, suite_case, err) || worker_message_write(worker->messages, &begin, err))
             return -1;
         strike(worker, suite_case->number);
-        if (worker->job.mode == WORKER_MEASURE ? measure_case(worker, suite_case, err)
-                                               : count_case(worker, suite_case, err))
+        if (do_case(worker, suite_case, err))
             return -1;
     }
     return 0;
@@ -224,7 +351,9 @@ static int do_cases(struct worker *worker, struct error *err) {
 static int do_job(struct worker *worker, struct error *err) {
     bool cuda = strcmp(worker->job.device_kind, "cuda") == 0;
     worker->backend = cuda ? backend_cuda(err) : &backend_cpu;
-    if (!worker->backend || worker->backend->open(worker->job.device_index, &worker->session, err))
+    if (!worker->backend ||
+        worker->backend->open(worker->job.device_index, &worker->session, err) ||
+        open_plugin(worker, err))
         return -1;
     switch (worker->job.mode) {
     case WORKER_DESCRIBE:

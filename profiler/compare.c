@@ -86,7 +86,8 @@ void compare_rows(const uint16_t *output, const uint16_t *reference, size_t toke
 
 bool compare_accepted(const struct record_correctness *result, double matched_ratio,
                       double token_matched_ratio) {
-    return result->checked && result->matched_ratio >= matched_ratio &&
+    return result->checked && !(result->nan_count > 0) && !(result->inf_count > 0) &&
+           result->matched_ratio >= matched_ratio &&
            result->token_matched_ratio_min >= token_matched_ratio;
 }
 

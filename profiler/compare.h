@@ -20,8 +20,8 @@ void compare_rows(const uint16_t *output, const uint16_t *reference, size_t toke
                   const int64_t *token_numbers, struct compare_tolerance tolerance,
                   struct record_correctness *result);
 
-/* Whether at least `matched_ratio` of all elements and `token_matched_ratio` of each token's match.
- * False if nothing was checked. */
+/* Whether at least `matched_ratio` of all elements and `token_matched_ratio` of each token's match,
+ * and there is no NaN or Inf where the reference is finite. False if nothing was checked. */
 bool compare_accepted(const struct record_correctness *result, double matched_ratio,
                       double token_matched_ratio);
 

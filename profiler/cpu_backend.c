@@ -1,14 +1,11 @@
-/* The CPU back end: sessions, the suite's weights, the cases' buffers, and the check of a case
- * against the oracle. */
+/* The CPU back end: sessions, the suite's weights, the cases' buffers, and the check of a case. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "compare.h"
 #include "cpu_ceilings.h"
 #include "cpu_host.h"
-#include "cpu_oracle.h"
 #include "cpu_session.h"
 
 #define ALIGNMENT 256
@@ -157,6 +154,8 @@ static int cpu_load(struct backend_session *session, const struct suite *suite,
     host_inputs_weights(&session->inputs, DRAW_GATE, 0, count, session->gate);
     host_inputs_weights(&session->inputs, DRAW_UP, 0, count, session->up);
     host_inputs_weights(&session->inputs, DRAW_DOWN, 0, count, session->down);
+    session->weights = iteration_plain(0);
+    session->weights_sum = cpu_weights_sum(session);
     return 0;
 }
 
@@ -225,14 +224,14 @@ static int cpu_prepare(struct backend_session *session, const struct suite_case 
     session->kernel = kernel;
     if (allocate_case(session, err))
         goto fail;
-    memset((char *)session->call.workspace + session->call.workspace_bytes, 0, CPU_GUARD_BYTES);
     if (kernel->create &&
         kernel->create(&suite_case->shape, &session->device, &session->kernel_state, reason)) {
         error_set(err, EXIT_FAILED, "kernel %s could not be set up: %s", kernel->name, reason);
         session->kernel_state = NULL;
         goto fail;
     }
-    cpu_session_redraw(session, 0);
+    struct iteration first = iteration_plain(0);
+    cpu_session_redraw(session, &first);
     if (count_routing(session, record_case, err))
         goto fail;
     return 0;
@@ -243,55 +242,23 @@ fail:
 
 /* --- check ----------------------------------------------------------------------------------- */
 
-static char *guard_of(struct backend_session *session, bool output) {
-    const struct moe_shape *shape = &session->call.shape;
-    size_t rows = (size_t)(shape->batch_seq_len * shape->hidden_size) * sizeof(moe_half);
-    return output ? (char *)session->call.output + rows
-                  : (char *)session->call.workspace + session->call.workspace_bytes;
-}
-
-/* One run with known bytes behind output and workspace. */
-static int run_guarded(struct backend_session *session, struct error *err) {
-    char guard[CPU_GUARD_BYTES];
-    double span_ns;
-    memset(guard, 0xa5, sizeof guard);
-    for (int output = 0; output < 2; output++)
-        memcpy(guard_of(session, output), guard, sizeof guard);
-    if (cpu_session_run(session, &span_ns, err))
-        return -1;
-    for (int output = 0; output < 2; output++)
-        if (memcmp(guard_of(session, output), guard, sizeof guard))
-            return error_set(err, EXIT_FAILED, "kernel %s wrote past the end of its %s",
-                             session->kernel->name, output ? "output" : "workspace");
-    return 0;
-}
-
 static int cpu_check(struct backend_session *session, uint64_t draw,
                      struct record_case *record_case, struct error *err) {
-    const struct moe_shape *shape = &session->call.shape;
-    size_t tokens = (size_t)shape->batch_seq_len, width = (size_t)shape->hidden_size;
+    struct iteration iteration = iteration_plain(draw);
+    struct cpu_seal seal;
+    double span_ns;
     if (!session->kernel)
         return error_set(err, EXIT_FAILED, "no case is prepared to be checked");
-    cpu_session_redraw(session, draw);
-    if (run_guarded(session, err))
+    cpu_session_redraw(session, &iteration);
+    cpu_seal_inputs(session, &seal);
+    if (cpu_session_run(session, &span_ns, err) || cpu_seal_check(session, &seal, err) ||
+        cpu_weights_check(session, err))
         return -1;
-    moe_half *expected = malloc(tokens * width * sizeof *expected);
-    if (!expected)
-        return error_set(err, EXIT_FAILED, "out of memory for the oracle's output: %zu bytes",
-                         tokens * width * sizeof *expected);
-    if (cpu_oracle(&session->call, expected, err)) {
-        free(expected);
-        return -1;
-    }
     record_case->rtol = session->suite_case.rtol;
-    record_case->atol = session->suite_case.atol;
-    if (isnan(record_case->atol))
-        record_case->atol = session->suite.atol_over_rms * compare_rms(expected, tokens * width);
-    compare_rows(session->call.output, expected, tokens, width, NULL,
-                 (struct compare_tolerance){record_case->atol, record_case->rtol},
-                 &record_case->correctness);
-    free(expected);
-    return 0;
+    if (cpu_verify(session, session->call.output, &record_case->atol, &record_case->correctness,
+                   err))
+        return -1;
+    return cpu_glimpse_check(session, err);
 }
 
 static int cpu_measure(struct backend_session *session, const struct measure_options *options,

@@ -116,12 +116,25 @@ int64_t cpu_host_memory_bytes(void) {
     return limit > 0 && (total < 0 || limit < total) ? limit : total;
 }
 
+/* Bytes of files that the kernel keeps in memory for this group, and drops when it is needed. */
+static int64_t file_cache_bytes(void) {
+    static const char *const keys[] = {"inactive_file ", "active_file "};
+    int64_t sum = 0;
+    for (size_t i = 0; i < 2; i++) {
+        char text[64];
+        if (!find_line("/sys/fs/cgroup/memory.stat", keys[i], text, sizeof text))
+            sum += strtoll(text, NULL, 10);
+    }
+    return sum;
+}
+
 int64_t cpu_host_memory_free_bytes(void) {
     int64_t available = meminfo_bytes("MemAvailable");
     int64_t limit = read_number("/sys/fs/cgroup/memory.max");
     int64_t used = read_number("/sys/fs/cgroup/memory.current");
     if (limit <= 0 || used < 0)
         return available;
+    used -= file_cache_bytes();
     int64_t left = limit > used ? limit - used : 0;
     return available < 0 || left < available ? left : available;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "allocation_watch.h"
+
 /* NaN as fp16 and fp32, -1 as an integer: what a kernel reads of it shows. */
 static const int poison = 0xff;
 #define PIECE (1ull << 20)
@@ -61,9 +63,12 @@ int cpu_session_run(struct backend_session *session, double *span_ns, struct err
     session->call.phases = &session->sink;
     clock_reset(clock);
 
+    allocation_watch_begin();
     double start_ns = cpu_now_ns();
     int status = session->kernel->run(session->kernel_state, &session->call, reason);
     *span_ns = cpu_now_ns() - start_ns;
+    session->allocated_bytes = allocation_watch_end();
+    cpu_glimpse_take(session);
     if (status)
         return error_set(err, EXIT_FAILED, "kernel %s failed: %s", session->kernel->name,
                          *reason ? reason : "it gave no reason");
@@ -83,13 +88,35 @@ static void fill(void *memory, size_t bytes, int value) {
     }
 }
 
-void cpu_session_redraw(struct backend_session *session, uint64_t draw) {
+/* The experts of `which`, from draw `draw`. */
+static void draw_experts(struct backend_session *session, const struct iteration *which,
+                         uint64_t draw) {
+    const struct moe_shape *shape = &session->inputs.shape;
+    uint64_t each = (uint64_t)(shape->moe_intermediate_size * shape->hidden_size);
+    for (int i = 0; i < which->expert_count; i++) {
+        uint64_t first = (uint64_t)which->experts[i] * each;
+        const struct host_inputs *inputs = &session->inputs;
+        host_inputs_weights_draw(inputs, DRAW_GATE, draw, first, each, session->gate + first);
+        host_inputs_weights_draw(inputs, DRAW_UP, draw, first, each, session->up + first);
+        host_inputs_weights_draw(inputs, DRAW_DOWN, draw, first, each, session->down + first);
+    }
+}
+
+void cpu_session_restore_weights(struct backend_session *session) {
+    draw_experts(session, &session->weights, 0);
+    session->weights = iteration_plain(0);
+}
+
+void cpu_session_redraw(struct backend_session *session, const struct iteration *iteration) {
     const struct moe_shape *shape = &session->call.shape;
+    uint64_t draw = iteration->draw;
+    cpu_session_restore_weights(session);
+    draw_experts(session, iteration, draw);
+    session->weights = *iteration;
     host_inputs_hidden(&session->inputs, draw, 0, shape->batch_seq_len, session->hidden);
     host_inputs_routing(&session->inputs, draw, shape->batch_seq_len, session->topk_idx,
                         session->topk_weight);
-    fill(session->call.output,
-         (size_t)(shape->batch_seq_len * shape->hidden_size) * sizeof(moe_half), poison);
+    fill(session->call.output, cpu_session_output_elements(session) * sizeof(moe_half), poison);
     fill(session->call.workspace, session->call.workspace_bytes, poison);
 }
 

@@ -5,6 +5,7 @@
 
 #include "backend.h"
 #include "host_inputs.h"
+#include "iteration.h"
 
 #define CPU_MAX_PHASES 64
 #define CPU_PHASE_NAME 64
@@ -20,6 +21,14 @@ struct cpu_clock {
     bool misused; /* a push inside a phase, a pop outside one, or too many names */
 };
 
+/* Some elements of the output as they were the moment run() returned, at places that were not
+ * chosen before: work that goes on in the background shows in them. */
+#define CPU_GLIMPSE_COUNT 128
+struct cpu_glimpse {
+    uint64_t key;
+    moe_half values[CPU_GLIMPSE_COUNT];
+};
+
 struct backend_session {
     struct moe_device device;
     int64_t cache_bytes;
@@ -30,6 +39,8 @@ struct backend_session {
     struct suite suite;
     struct host_inputs inputs;
     moe_half *gate, *up, *down;
+    uint64_t weights_sum;     /* of all three as loaded */
+    struct iteration weights; /* whose experts differ from that at the moment */
 
     /* prepare(): the case at hand. kernel NULL: none. */
     const struct moe_kernel *kernel;
@@ -40,10 +51,16 @@ struct backend_session {
     int64_t *topk_idx;
     struct cpu_clock clock;
     struct moe_phase_sink sink;
+    uint64_t allocated_bytes; /* by the last run */
+    struct cpu_glimpse glimpse;
 };
 
 /* Bytes after output and workspace that no kernel may change. */
 #define CPU_GUARD_BYTES 64
+
+static inline size_t cpu_session_output_elements(const struct backend_session *session) {
+    return (size_t)(session->call.shape.batch_seq_len * session->call.shape.hidden_size);
+}
 
 double cpu_now_ns(void);
 
@@ -51,11 +68,40 @@ double cpu_now_ns(void);
  */
 int cpu_session_run(struct backend_session *session, double *span_ns, struct error *err);
 
-/* Draws the small inputs, poisons output and workspace. */
-void cpu_session_redraw(struct backend_session *session, uint64_t draw);
+/* Draws the small inputs and the iteration's changed experts (and those of the one before as they
+ * were loaded), poisons output and workspace. */
+void cpu_session_redraw(struct backend_session *session, const struct iteration *iteration);
+
+/* The weights as loaded. */
+void cpu_session_restore_weights(struct backend_session *session);
 
 /* Writes, then reads twice the last-level caches. */
 void cpu_session_flush(struct backend_session *session);
+
+/* --- cpu_verify.c: what a kernel must do and must leave alone --------------------------------- */
+
+/* Checksums of what a run may read but not write, and the guards behind what it may write. */
+struct cpu_seal {
+    uint64_t hidden, topk_idx, topk_weight;
+};
+
+/* After the redraw, before the run. */
+void cpu_seal_inputs(struct backend_session *session, struct cpu_seal *seal);
+/* After it: an input that changed, or a write past the end of output or workspace, is an error. */
+int cpu_seal_check(struct backend_session *session, const struct cpu_seal *seal, struct error *err);
+
+void cpu_glimpse_take(struct backend_session *session);
+/* Later: an output that is not what it was when run() returned is an error. */
+int cpu_glimpse_check(const struct backend_session *session, struct error *err);
+
+uint64_t cpu_weights_sum(const struct backend_session *session);
+/* Restores the weights; that they are not those of load() is an error. */
+int cpu_weights_check(struct backend_session *session, struct error *err);
+
+/* Compares [T, H] rows with the oracle's result for the inputs and weights that stand in the
+ * session's buffers. *atol: the tolerance that was used. */
+int cpu_verify(struct backend_session *session, const moe_half *output, double *atol,
+               struct record_correctness *correctness, struct error *err);
 
 /* --- cpu_measure.c --------------------------------------------------------------------------- */
 

@@ -24,6 +24,11 @@ int device_parse(const char *command, const char *text, char kind[8], int *index
 int device_describe(const char *kind, int index, int signal_fd, struct device_info *info,
                     struct error *err);
 
+/* Has a worker load a plug-in and say which kernels it has for that device; *kernels is malloc()ed
+ * for the caller, and has one at least. */
+int device_plugin_kernels(const struct device_info *info, const char *plugin, int signal_fd,
+                          struct record_kernel **kernels, size_t *count, struct error *err);
+
 /* The device that `text` names; NULL: the first GPU if it can be used, else the CPU, which one line
  * on stderr then says, with the reason. */
 int device_choose(const char *command, const char *text, int signal_fd, struct device_info *info,

@@ -50,7 +50,12 @@ void host_inputs_close(struct host_inputs *inputs) {
 
 void host_inputs_weights(const struct host_inputs *inputs, enum draw_tensor tensor, uint64_t first,
                          uint64_t count, uint16_t *out) {
-    draw_normals(inputs->weight_table, draw_key(inputs->seed, tensor, 0), first, count, out);
+    host_inputs_weights_draw(inputs, tensor, 0, first, count, out);
+}
+
+void host_inputs_weights_draw(const struct host_inputs *inputs, enum draw_tensor tensor,
+                              uint64_t draw, uint64_t first, uint64_t count, uint16_t *out) {
+    draw_normals(inputs->weight_table, draw_key(inputs->seed, tensor, draw), first, count, out);
 }
 
 void host_inputs_hidden(const struct host_inputs *inputs, uint64_t draw, int64_t first,

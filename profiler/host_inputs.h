@@ -27,6 +27,10 @@ void host_inputs_close(struct host_inputs *inputs);
 void host_inputs_weights(const struct host_inputs *inputs, enum draw_tensor tensor, uint64_t first,
                          uint64_t count, uint16_t *out);
 
+/* The same of another draw than 0, for experts whose weights an iteration changes. */
+void host_inputs_weights_draw(const struct host_inputs *inputs, enum draw_tensor tensor,
+                              uint64_t draw, uint64_t first, uint64_t count, uint16_t *out);
+
 /* Hidden rows first .. first + count - 1 of a draw: out is [count, H]. */
 void host_inputs_hidden(const struct host_inputs *inputs, uint64_t draw, int64_t first,
                         int64_t count, uint16_t *out);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../core/output.h"
+#include "../core/text.h"
 #include "child.h"
 
 void progress_start(struct progress *progress, size_t steps) {
@@ -43,7 +44,7 @@ static void time_left(const struct progress *progress, char *text, size_t size) 
 
 static void round_text(int round, int round_count, char *text, size_t size) {
     if (round < 0)
-        snprintf(text, size, "counters");
+        snprintf(text, size, "%s", round == STAGE_TIMELINE ? "timeline" : "counters");
     else
         snprintf(text, size, "round %d/%d", round + 1, round_count);
 }
@@ -88,7 +89,7 @@ static bool worth_a_line(enum record_status status, int round, const char *reaso
 void progress_end(struct progress *progress, int case_number, double batch_seq_len, int round,
                   int round_count, double latency_ns, enum record_status status,
                   const char *reason) {
-    char which[32], latency[48], left[32];
+    char which[32], latency[48], left[32], shown[RECORD_TEXT];
     bool bad = worth_a_line(status, round, reason);
     progress->done += progress->done < progress->steps;
     if (!isnan(latency_ns))
@@ -99,11 +100,22 @@ void progress_end(struct progress *progress, int case_number, double batch_seq_l
     round_text(round, round_count, which, sizeof which);
     latency_text(latency_ns, latency, sizeof latency);
     time_left(progress, left, sizeof left);
+    snprintf(shown, sizeof shown, "%s", reason);
+    text_disarm(shown);
     fprintf(stderr, "[%zu/%zu] %s case %d (T=%.0f) %s%s, %s%s%s%s%s, %s left\n", progress->done,
             progress->steps, progress->kernel, case_number, batch_seq_len, which, latency,
             bad && progress->colours ? "\033[31m" : "", record_status_names[status],
             bad && progress->colours ? "\033[0m" : "", bad && reason[0] ? ": " : "",
-            bad ? reason : "", left);
+            bad ? shown : "", left);
+}
+
+void progress_note(const struct progress *progress, int case_number, const char *reason) {
+    char shown[RECORD_TEXT];
+    snprintf(shown, sizeof shown, "%s", reason);
+    text_disarm(shown);
+    progress_clear(progress);
+    fprintf(stderr, "%s case %d again in a fresh process, as one that did other cases ended: %s\n",
+            progress->kernel, case_number, shown);
 }
 
 void progress_clear(const struct progress *progress) {

@@ -8,6 +8,9 @@
 
 #include "../core/record.h"
 
+/* Rounds count from 0; these stand in a round's place. */
+enum { STAGE_COUNTERS = -1, STAGE_TIMELINE = -2 };
+
 struct progress {
     bool terminal, colours;
     double started_s;
@@ -19,7 +22,8 @@ struct progress {
 void progress_start(struct progress *progress, size_t steps);
 void progress_kernel(struct progress *progress, const char *name);
 
-/* A case begins; `round` 0-based of round_count, -1: its counters are taken. */
+/* A case begins; `round` 0-based of round_count, or STAGE_COUNTERS, or
+ * STAGE_TIMELINE. */
 void progress_begin(struct progress *progress, int case_number, double batch_seq_len, int round,
                     int round_count);
 
@@ -29,6 +33,9 @@ void progress_end(struct progress *progress, int case_number, double batch_seq_l
                   const char *reason);
 
 /* Takes the updated line off the terminal, before anything else is printed. */
+/* A case whose worker died of what may be an earlier case's fault. */
+void progress_note(const struct progress *progress, int case_number, const char *reason);
+
 void progress_clear(const struct progress *progress);
 
 /* "45 s", "3 min", "2.5 h" */

@@ -1,4 +1,5 @@
-/* One worker a round, and one for the counters; what they send is checked and goes to the record.
+/* One worker a round, one for the counters, one for the timeline; what they send is checked and
+ * goes to the record.
  */
 #include "run_kernel.h"
 
@@ -8,6 +9,7 @@
 
 #include "../core/stats.h"
 #include "case_status.h"
+#include "parent_clock.h"
 #include "run_worker.h"
 
 /* Time limits: a constant, and the work at rates far below what any device does. A case is run once
@@ -23,7 +25,10 @@ static const double counter_runs = 200;
 /* A round (or the counters) under way: what the hooks need. */
 struct stage {
     const struct kernel_run *run;
-    int round; /* -1: counters */
+    int round;      /* or STAGE_COUNTERS, STAGE_TIMELINE */
+    int again_case; /* tried again in a fresh worker; 0: none */
+    char again_reason[RECORD_TEXT];
+    struct parent_clock clock; /* of the case at hand */
 };
 
 static const struct suite_case *find_case(const struct suite *suite, int number) {
@@ -62,15 +67,22 @@ static double tokens_of(const struct kernel_run *run, int number) {
 }
 
 static void begin(void *self, int number) {
-    const struct stage *stage = self;
+    struct stage *stage = self;
+    parent_clock_reset(&stage->clock);
     progress_begin(stage->run->progress, number, tokens_of(stage->run, number), stage->round,
                    stage->run->wanted->round_count);
+}
+
+static void note_timed(void *self, bool end, double at_s) {
+    struct stage *stage = self;
+    parent_clock_mark(&stage->clock, end, at_s);
 }
 
 static void count_status(const struct kernel_run *run, enum record_status status) {
     struct run_tally *tally = run->tally;
     tally->measured += status == STATUS_OK || status == STATUS_NOISY || status == STATUS_THROTTLED;
     tally->wrong += status == STATUS_WRONG && run->ranked;
+    tally->wrong += status == STATUS_IMPOSSIBLE;
     tally->failed += status == STATUS_CRASHED || status == STATUS_TIMEOUT;
     tally->unsupported += status == STATUS_UNSUPPORTED;
 }
@@ -89,6 +101,36 @@ static int keep_case(const struct stage *stage, int number, const struct record_
     return 0;
 }
 
+/* The worker's process is the kernel's, too: what the suite says is not taken from it. */
+static bool is_problem_of(const struct suite_case *suite_case, const struct record_case *found) {
+    const struct moe_shape *shape = &suite_case->shape;
+    return found->batch_seq_len == (double)shape->batch_seq_len &&
+           found->hidden_size == (double)shape->hidden_size &&
+           found->moe_intermediate_size == (double)shape->moe_intermediate_size &&
+           found->num_experts == (double)shape->num_experts &&
+           found->num_experts_per_tok == (double)shape->num_experts_per_tok &&
+           found->rtol == suite_case->rtol &&
+           (isnan(suite_case->atol) || found->atol == suite_case->atol);
+}
+
+/* Back to back there are no moments between the runs. */
+static int judge_clock(const struct stage *stage, struct record_case *record_case,
+                       struct error *err) {
+    char reason[RECORD_TEXT];
+    if (stage->run->options.back_to_back || record_case->status == STATUS_UNSUPPORTED)
+        return 0;
+    switch (parent_clock_judge(&stage->clock, record_case, reason)) {
+    case PARENT_CLOCK_MISSING:
+        return error_set(err, EXIT_FAILED, "%s", reason);
+    case PARENT_CLOCK_DIFFERS:
+        record_case->status = STATUS_IMPOSSIBLE;
+        memcpy(record_case->reason, reason, sizeof reason);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
 static int take_case(const struct stage *stage, int number, const char *line, size_t length,
                      struct error *err) {
     struct record_case record_case;
@@ -98,10 +140,19 @@ static int take_case(const struct stage *stage, int number, const char *line, si
     if (record_case.number != number) {
         error_set(err, EXIT_FAILED, "the worker sent case %g in case %d", record_case.number,
                   number);
+    } else if (!is_problem_of(find_case(stage->run->suite, number), &record_case)) {
+        error_set(err, EXIT_FAILED, "the worker sent case %d with another shape or tolerance",
+                  number);
     } else {
         /* The worker may have been tampered with: what can be decided here is decided here. */
         record_case.round = stage->round;
         case_status_decide(stage->run->suite, &record_case);
+        if (judge_clock(stage, &record_case, err)) {
+            record_case_free(&record_case);
+            return RUN_WORKER_BAD_LINE;
+        }
+        if (stage->again_case == number && !record_case.reason[0])
+            memcpy(record_case.reason, stage->again_reason, sizeof record_case.reason);
         result = keep_case(stage, number, &record_case, err);
     }
     record_case_free(&record_case);
@@ -113,7 +164,7 @@ static int keep_counters(const struct stage *stage, int number, struct record_co
     const struct kernel_run *run = stage->run;
     if (run_record_add_counters(run->record, counters, err))
         return -1;
-    progress_end(run->progress, number, tokens_of(run, number), -1, 0, NAN, STATUS_OK,
+    progress_end(run->progress, number, tokens_of(run, number), STAGE_COUNTERS, 0, NAN, STATUS_OK,
                  counters->reason);
     return 0;
 }
@@ -133,15 +184,57 @@ static int take_counters(const struct stage *stage, int number, const char *line
     return result;
 }
 
+static int keep_timeline(const struct stage *stage, int number,
+                         const struct record_timeline *timeline, struct error *err) {
+    const struct kernel_run *run = stage->run;
+    if (run_record_add_timeline(run->record, timeline, err))
+        return -1;
+    if (stage->round == STAGE_TIMELINE)
+        progress_end(run->progress, number, tokens_of(run, number), STAGE_TIMELINE, 0, NAN,
+                     STATUS_OK, timeline->reason);
+    return 0;
+}
+
+static int take_timeline(const struct stage *stage, int number, const char *line, size_t length,
+                         struct error *err) {
+    struct record_timeline timeline;
+    if (record_parse_timeline(line, length, &timeline, err))
+        return RUN_WORKER_BAD_LINE;
+    int result = RUN_WORKER_BAD_LINE;
+    if (timeline.number != number) {
+        error_set(err, EXIT_FAILED, "the worker sent the timeline of case %g in case %d",
+                  timeline.number, number);
+    } else {
+        snprintf(timeline.source, sizeof timeline.source, "%s",
+                 stage->round == STAGE_TIMELINE ? "sampling" : "activity");
+        result = keep_timeline(stage, number, &timeline, err);
+    }
+    record_timeline_free(&timeline);
+    return result;
+}
+
 static int take_line(void *self, enum worker_message_kind kind, int number, const char *line,
                      size_t length, struct error *err) {
     const struct stage *stage = self;
-    if (kind != (stage->round < 0 ? MESSAGE_COUNTERS : MESSAGE_CASE)) {
-        error_set(err, EXIT_FAILED, "the worker sent a line of another kind");
-        return RUN_WORKER_BAD_LINE;
-    }
-    return stage->round < 0 ? take_counters(stage, number, line, length, err)
-                            : take_case(stage, number, line, length, err);
+    if (kind == MESSAGE_TIMELINE && (stage->round == 0 || stage->round == STAGE_TIMELINE))
+        return take_timeline(stage, number, line, length, err);
+    if (kind == MESSAGE_COUNTERS && stage->round == STAGE_COUNTERS)
+        return take_counters(stage, number, line, length, err);
+    if (kind == MESSAGE_CASE && stage->round >= 0)
+        return take_case(stage, number, line, length, err);
+    error_set(err, EXIT_FAILED, "the worker sent a line of another kind");
+    return RUN_WORKER_BAD_LINE;
+}
+
+static int fail_timeline(const struct stage *stage, int number, enum record_status status,
+                         const char *reason, struct error *err) {
+    struct record_timeline timeline;
+    record_timeline_init(&timeline);
+    timeline.number = number;
+    snprintf(timeline.source, sizeof timeline.source, "sampling");
+    snprintf(timeline.reason, sizeof timeline.reason, "%s: %.230s", record_status_names[status],
+             reason);
+    return keep_timeline(stage, number, &timeline, err);
 }
 
 static int fail_counters(const struct stage *stage, int number, enum record_status status,
@@ -158,7 +251,9 @@ static int fail_counters(const struct stage *stage, int number, enum record_stat
 static int fail_case(void *self, int number, enum record_status status, const char *reason,
                      struct error *err) {
     const struct stage *stage = self;
-    if (stage->round < 0)
+    if (stage->round == STAGE_TIMELINE)
+        return fail_timeline(stage, number, status, reason, err);
+    if (stage->round == STAGE_COUNTERS)
         return fail_counters(stage, number, status, reason, err);
     const struct suite_case *suite_case = find_case(stage->run->suite, number);
     const struct moe_shape *shape = &suite_case->shape;
@@ -178,19 +273,43 @@ static int fail_case(void *self, int number, enum record_status status, const ch
     return keep_case(stage, number, &record_case, err);
 }
 
+/* Said at once, and in the case's line where it has nothing worse to say. */
+static void note_again(void *self, int number, const char *reason) {
+    struct stage *stage = self;
+    stage->again_case = number;
+    snprintf(stage->again_reason, sizeof stage->again_reason,
+             "measured in a fresh process; one that had done other cases ended here: %.170s",
+             reason);
+    progress_note(stage->run->progress, number, reason);
+}
+
 /* --- stages ---------------------------------------------------------------------------------- */
 
 static bool is_missing(const struct stage *stage, int number) {
-    if (stage->round < 0)
+    if (stage->round == STAGE_TIMELINE)
+        return !run_record_has_timeline(stage->run->record, number);
+    if (stage->round == STAGE_COUNTERS)
         return !run_record_has_counters(stage->run->record, number);
     return !run_record_has_case(stage->run->record, number, stage->round);
 }
 
+static enum worker_mode mode_of(int round) {
+    if (round >= 0)
+        return WORKER_MEASURE;
+    return round == STAGE_TIMELINE ? WORKER_SAMPLE : WORKER_COUNT;
+}
+
 static int run_stage(const struct kernel_run *run, int round, struct error *err) {
-    struct stage stage = {run, round};
-    struct run_worker_hooks hooks = {&stage, limit_of_load(run), limit_of_case,
-                                     begin,  take_line,          fail_case};
-    struct worker_job job = {.mode = round < 0 ? WORKER_COUNT : WORKER_MEASURE,
+    struct stage stage = {.run = run, .round = round};
+    struct run_worker_hooks hooks = {.self = &stage,
+                                     .load_limit_s = limit_of_load(run),
+                                     .case_limit_s = limit_of_case,
+                                     .begin = begin,
+                                     .timed = note_timed,
+                                     .line = take_line,
+                                     .failed = fail_case,
+                                     .again = note_again};
+    struct worker_job job = {.mode = mode_of(round),
                              .device_index = run->device_index,
                              .round = round,
                              .check_reference = round == 0,
@@ -200,6 +319,9 @@ static int run_stage(const struct kernel_run *run, int round, struct error *err)
     snprintf(job.device_kind, sizeof job.device_kind, "%s", run->device_kind);
     snprintf(job.suite, sizeof job.suite, "%s", run->suite->directory);
     snprintf(job.kernel, sizeof job.kernel, "%s", run->kernel);
+    snprintf(job.plugin, sizeof job.plugin, "%s", run->plugin);
+    if (job.plugin[0])
+        snprintf(job.plugin_sha256, sizeof job.plugin_sha256, "%s", run->plugin_sha256);
     snprintf(job.counters_level, sizeof job.counters_level, "%s", run->counters_level);
     for (size_t i = 0; i < run->wanted->case_count; i++) {
         if (is_missing(&stage, run->wanted->cases[i]))
@@ -207,11 +329,13 @@ static int run_stage(const struct kernel_run *run, int round, struct error *err)
         else
             run->progress->steps--;
     }
-    return job.case_count ? run_worker(&job, &hooks, run->signal_fd, err) : 0;
+    int result = job.case_count ? run_worker(&job, &hooks, run->signal_fd, err) : 0;
+    parent_clock_free(&stage.clock);
+    return result;
 }
 
 size_t run_kernel_steps(const struct run_wanted *wanted) {
-    return wanted->case_count * (size_t)(wanted->round_count + wanted->counters);
+    return wanted->case_count * (size_t)(wanted->round_count + wanted->counters + wanted->timeline);
 }
 
 int run_kernel(const struct kernel_run *run, struct error *err) {
@@ -219,5 +343,7 @@ int run_kernel(const struct kernel_run *run, struct error *err) {
     for (int round = 0; round < run->wanted->round_count; round++)
         if (run_stage(run, round, err))
             return -1;
-    return run->wanted->counters ? run_stage(run, -1, err) : 0;
+    if (run->wanted->counters && run_stage(run, STAGE_COUNTERS, err))
+        return -1;
+    return run->wanted->timeline ? run_stage(run, STAGE_TIMELINE, err) : 0;
 }

@@ -1,4 +1,5 @@
-/* Runs one kernel over the cases of a run: each round, then the counters, into its record. */
+/* Runs one kernel over the cases of a run: each round, then the counters and the timeline,
+ * into its record. */
 #ifndef MOESOL_PROFILER_RUN_KERNEL_H
 #define MOESOL_PROFILER_RUN_KERNEL_H
 
@@ -18,6 +19,8 @@ struct kernel_run {
     const char *device_kind;
     int device_index;
     const char *kernel;
+    const char *plugin;        /* path of the shared object that has it; empty: built in */
+    const char *plugin_sha256; /* of that file */
     bool ranked;
     const struct run_wanted *wanted;
     const char *counters_level; /* "none": no counters */

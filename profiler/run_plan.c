@@ -14,13 +14,22 @@ static const char default_folder[] = "records";
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
-static int add_kernel(struct run_plan *plan, size_t index, struct error *err) {
-    for (size_t i = 0; i < plan->kernel_count; i++)
-        if (plan->kernels[i] == index)
+/* Kernels of one name would share a record: the same one is taken once, another is an error. */
+static int add_kernel(struct run_plan *plan, const struct record_kernel *kernel, const char *plugin,
+                      struct error *err) {
+    for (size_t i = 0; i < plan->kernel_count; i++) {
+        if (strcmp(plan->kernels[i].record.name, kernel->name))
+            continue;
+        if (strcmp(plan->kernels[i].plugin, plugin) == 0)
             return 0;
+        return error_set(err, EXIT_USAGE, "run: two plug-ins have a kernel %s: %.200s and %.200s",
+                         kernel->name, plan->kernels[i].plugin, plugin);
+    }
     if (plan->kernel_count == sizeof plan->kernels / sizeof *plan->kernels)
         return error_set(err, EXIT_USAGE, "run: more than %zu kernels", plan->kernel_count);
-    plan->kernels[plan->kernel_count++] = index;
+    struct planned_kernel *added = &plan->kernels[plan->kernel_count++];
+    added->record = *kernel;
+    snprintf(added->plugin, sizeof added->plugin, "%s", plugin);
     return 0;
 }
 
@@ -39,20 +48,58 @@ static int unknown_kernel(const struct run_plan *plan, const char *name, struct 
     return options_unknown("run", what, name, names, count, err);
 }
 
-static int choose_kernels(const struct option_list *wanted, struct run_plan *plan,
+static int unknown_plugin_kernel(const struct plugin_choice *choice,
+                                 const struct record_kernel *kernels, size_t count,
+                                 struct error *err) {
+    const char *names[64];
+    char what[PLUGIN_PATH_BYTES + 32];
+    for (size_t i = 0; i < count && i < 64; i++)
+        names[i] = kernels[i].name;
+    snprintf(what, sizeof what, "kernel of %.200s", choice->path);
+    return options_unknown("run", what, choice->kernel, names, count < 64 ? count : 64, err);
+}
+
+/* All kernels of a plug-in for this device, or the one that is named. */
+static int add_plugin(const char *text, int signal_fd, struct run_plan *plan, struct error *err) {
+    struct plugin_choice choice;
+    struct record_kernel *kernels;
+    size_t count, added = 0;
+    int result = 0;
+    if (plugin_find("run", text, &choice, err) ||
+        device_plugin_kernels(&plan->device, choice.path, signal_fd, &kernels, &count, err))
+        return -1;
+    for (size_t i = 0; i < count && !result; i++) {
+        if (choice.kernel[0] && strcmp(choice.kernel, kernels[i].name))
+            continue;
+        result = add_kernel(plan, &kernels[i], choice.path, err);
+        added++;
+    }
+    if (added == 0)
+        result = unknown_plugin_kernel(&choice, kernels, count, err);
+    free(kernels);
+    return result;
+}
+
+static int choose_kernels(const struct option_list *wanted, int signal_fd, struct run_plan *plan,
                           struct error *err) {
     const struct device_info *device = &plan->device;
     for (size_t i = 0; i < wanted->count; i++) {
         size_t k = 0;
+        if (plugin_is_path(wanted->values[i])) {
+            if (add_plugin(wanted->values[i], signal_fd, plan, err))
+                return -1;
+            continue;
+        }
         while (k < device->kernel_count && strcmp(device->kernels[k].name, wanted->values[i]))
             k++;
         if (k == device->kernel_count)
             return unknown_kernel(plan, wanted->values[i], err);
-        if (add_kernel(plan, k, err))
+        if (add_kernel(plan, &device->kernels[k], "", err))
             return -1;
     }
     for (size_t k = 0; !wanted->count && k < device->kernel_count; k++)
-        if (strcmp(device->kernels[k].name, "null") && add_kernel(plan, k, err))
+        if (strcmp(device->kernels[k].name, "null") &&
+            add_kernel(plan, &device->kernels[k], "", err))
             return -1;
     if (plan->kernel_count == 0)
         return error_set(err, EXIT_FAILED, "run: no kernel for %s in this build", device->kind);
@@ -157,6 +204,15 @@ static int choose_counters(const struct run_request *request, struct run_plan *p
     return 0;
 }
 
+static int choose_timeline(const struct run_request *request, struct run_plan *plan,
+                           struct error *err) {
+    plan->wanted.timeline = request->timeline;
+    if (request->timeline && strcmp(plan->device.kind, "cuda"))
+        return error_set(err, EXIT_USAGE,
+                         "run: no counters over time on the CPU: --timeline; leave it out");
+    return 0;
+}
+
 /* --fault KIND:CASE, for the tests of what a failing kernel does. */
 static int choose_fault(const char *text, struct run_plan *plan, struct error *err) {
     const char *colon = text ? strchr(text, ':') : NULL;
@@ -171,8 +227,10 @@ static int choose_fault(const char *text, struct run_plan *plan, struct error *e
             return 0;
         }
     }
-    return error_set(err, EXIT_USAGE, "run: not a fault: %.80s; give crash:N, hang:N or exit:N",
-                     text);
+    return error_set(
+        err, EXIT_USAGE,
+        "run: not a fault: %.80s; give crash, hang, exit, stray, flood, chatter or carry, and :N",
+        text);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
@@ -207,8 +265,9 @@ int run_plan_make(const struct run_request *request, int signal_fd, struct run_p
     if (choose_fault(request->fault, plan, err) ||
         choose_suite_and_device(request, signal_fd, plan, err))
         return -1;
-    if (choose_kernels(&request->kernels, plan, err) || choose_cases(&request->cases, plan, err) ||
-        choose_counters(request, plan, err)) {
+    if (choose_kernels(&request->kernels, signal_fd, plan, err) ||
+        choose_cases(&request->cases, plan, err) || choose_counters(request, plan, err) ||
+        choose_timeline(request, plan, err)) {
         run_plan_free(plan);
         return -1;
     }
@@ -222,7 +281,7 @@ int run_plan_record_path(const struct run_plan *plan, size_t kernel, char *path,
                          struct error *err) {
     char device[160], name[64];
     device_file_name(&plan->device, device, sizeof device);
-    sanitise_name(plan->device.kernels[plan->kernels[kernel]].name, name, sizeof name);
+    sanitise_name(plan->kernels[kernel].record.name, name, sizeof name);
     int length = snprintf(path, size, "%s/%s-%s.jsonl", plan->folder, device, name);
     if (length < 0 || (size_t)length >= size)
         return error_set(err, EXIT_USAGE, "run: folder name too long: %.80s...", plan->folder);

@@ -6,6 +6,7 @@
 #include "../cases/suite.h"
 #include "../core/options.h"
 #include "device_choice.h"
+#include "plugin.h"
 #include "run_record.h"
 #include "worker_protocol.h"
 
@@ -16,13 +17,18 @@ struct run_request {
     const char *device, *counters, *resume, *output, *fault;
     long rounds, samples; /* samples 0: the default */
     double time_limit_s;  /* 0: from the work */
-    bool back_to_back;
+    bool back_to_back, timeline;
+};
+
+struct planned_kernel {
+    struct record_kernel record;
+    char plugin[PLUGIN_PATH_BYTES]; /* the shared object that has it; empty: built in */
 };
 
 struct run_plan {
     struct suite suite;
     struct device_info device;
-    size_t kernels[64]; /* indexes into device.kernels */
+    struct planned_kernel kernels[64];
     size_t kernel_count;
     int cases[SUITE_MAX_CASES];
     struct run_wanted wanted;

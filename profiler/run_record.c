@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -49,12 +50,24 @@ bool run_record_has_counters(const struct run_record *out, int number) {
     return out->counters[number];
 }
 
+bool run_record_has_timeline(const struct run_record *out, int number) {
+    return out->timelines[number];
+}
+
+static void note_timeline(struct run_record *out, const struct record_timeline *timeline) {
+    bool sampling = strcmp(timeline->source, "sampling") == 0;
+    if (valid_number(timeline->number))
+        (sampling ? out->timelines : out->activities)[(int)timeline->number] = true;
+}
+
 static bool nothing_missing(const struct run_record *out, const struct run_wanted *wanted) {
     for (size_t i = 0; i < wanted->case_count; i++) {
         for (int round = 0; round < wanted->round_count; round++)
             if (!run_record_has_case(out, wanted->cases[i], round))
                 return false;
         if (wanted->counters && !run_record_has_counters(out, wanted->cases[i]))
+            return false;
+        if (wanted->timeline && !run_record_has_timeline(out, wanted->cases[i]))
             return false;
     }
     return true;
@@ -81,6 +94,9 @@ static int check_same(const struct run_record *out, const struct record_run *the
         {"device", then->device.name, now->device.name},
         {"device UUID hash", then->device.uuid_hash, now->device.uuid_hash},
         {"input table hash", then->table_hash, now->table_hash},
+        {"driver version", then->device.driver_version, now->device.driver_version},
+        {"moesol version", then->tool_version, now->tool_version},
+        {"source revision", then->source_revision, now->source_revision},
         {"--counters level", then->counters_level, now->counters_level},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -90,6 +106,12 @@ static int check_same(const struct run_record *out, const struct record_run *the
         snprintf(then_text, sizeof then_text, "%g", then->round_count);
         snprintf(now_text, sizeof now_text, "%g", now->round_count);
         return differs(out, "number of rounds", then_text, now_text, err);
+    }
+    if (then->device.sm_count != now->device.sm_count &&
+        !(isnan(then->device.sm_count) && isnan(now->device.sm_count))) {
+        snprintf(then_text, sizeof then_text, "%g", then->device.sm_count);
+        snprintf(now_text, sizeof now_text, "%g", now->device.sm_count);
+        return differs(out, "number of cores or SMs", then_text, now_text, err);
     }
     if (then->back_to_back != now->back_to_back)
         return differs(out, "--back-to-back", then->back_to_back ? "on" : "off",
@@ -153,6 +175,8 @@ static int read_back(struct run_record *out, int fd, const struct record_run *ru
     for (size_t i = 0; !result && i < record.counters_count; i++)
         if (valid_number(record.counters[i].number))
             out->counters[(int)record.counters[i].number] = true;
+    for (size_t i = 0; !result && i < record.timeline_count; i++)
+        note_timeline(out, &record.timelines[i]);
     out->complete =
         strcmp(record.end.status, "complete") == 0 && !record.cut && nothing_missing(out, wanted);
     if (!result && !out->complete)
@@ -180,6 +204,15 @@ static int open_file(const struct run_record *out, bool resume, bool *there, str
     return fd;
 }
 
+/* core/record.h names no file in its errors. */
+static int written(struct run_record *out, int result, const struct error *problem,
+                   struct error *err) {
+    if (!result)
+        return 0;
+    out->torn = true;
+    return error_set(err, EXIT_FAILED, "cannot write: %.300s: %.180s", out->path, problem->text);
+}
+
 int run_record_open(struct run_record *out, const char *path, const struct record_run *run,
                     const struct run_wanted *wanted, bool resume, struct error *err) {
     bool there;
@@ -191,6 +224,7 @@ int run_record_open(struct run_record *out, const char *path, const struct recor
     if (!out->cases)
         return error_set(err, EXIT_FAILED, "out of memory: a record");
     int fd = open_file(out, resume, &there, err);
+    bool made = fd >= 0 && !there;
     if (fd < 0)
         goto fail;
     int held = there ? read_back(out, fd, run, wanted, err) : 1;
@@ -205,10 +239,13 @@ int run_record_open(struct run_record *out, const char *path, const struct recor
     }
     fd = -1;
     fseek(out->file, 0, SEEK_END);
-    if (held == 1 && record_write_run(out->file, run, err))
+    struct error problem = {0};
+    if (held == 1 && written(out, record_write_run(out->file, run, &problem), &problem, err))
         goto fail;
     return 0;
 fail:
+    if (made) /* not even its first line: it would only be in the way */
+        unlink(out->path);
     if (fd >= 0)
         close(fd);
     run_record_close(out, NULL);
@@ -216,15 +253,6 @@ fail:
 }
 
 /* --- appending ------------------------------------------------------------------------------- */
-
-/* core/record.h names no file in its errors. */
-static int written(struct run_record *out, int result, const struct error *problem,
-                   struct error *err) {
-    if (!result)
-        return 0;
-    out->torn = true;
-    return error_set(err, EXIT_FAILED, "cannot write: %.300s: %.180s", out->path, problem->text);
-}
 
 int run_record_add_case(struct run_record *out, const struct record_case *record_case,
                         struct error *err) {
@@ -242,6 +270,19 @@ int run_record_add_counters(struct run_record *out, const struct record_counters
     int result = record_write_counters(out->file, counters, &problem);
     if (!result && valid_number(counters->number))
         out->counters[(int)counters->number] = true;
+    return written(out, result, &problem, err);
+}
+
+int run_record_add_timeline(struct run_record *out, const struct record_timeline *timeline,
+                            struct error *err) {
+    struct error problem = {0};
+    /* The launches come before their case's own line: a run that was cut between has them. */
+    if (valid_number(timeline->number) && strcmp(timeline->source, "activity") == 0 &&
+        out->activities[(int)timeline->number])
+        return 0;
+    int result = record_write_timeline(out->file, timeline, &problem);
+    if (!result)
+        note_timeline(out, timeline);
     return written(out, result, &problem, err);
 }
 

@@ -19,6 +19,8 @@ struct run_record {
     /* What stands in the file already: a flag for each case number and round; and each counters. */
     unsigned char *cases;
     bool counters[SUITE_MAX_CASES + 1];
+    bool timelines[SUITE_MAX_CASES + 1];  /* of source `sampling` */
+    bool activities[SUITE_MAX_CASES + 1]; /* of source `activity` */
 };
 
 /* What a run wants in the record. */
@@ -27,6 +29,7 @@ struct run_wanted {
     size_t case_count;
     int round_count;
     bool counters;
+    bool timeline; /* the device's counters over time */
 };
 
 /* Opens the file at `path` and writes the `run` line. Where it is there already: with `resume` it
@@ -40,10 +43,14 @@ int run_record_open(struct run_record *out, const char *path, const struct recor
  * tried again in later rounds. */
 bool run_record_has_case(const struct run_record *out, int number, int round);
 bool run_record_has_counters(const struct run_record *out, int number);
+bool run_record_has_timeline(const struct run_record *out, int number);
 
 int run_record_add_case(struct run_record *out, const struct record_case *record_case,
                         struct error *err);
 int run_record_add_counters(struct run_record *out, const struct record_counters *counters,
+                            struct error *err);
+
+int run_record_add_timeline(struct run_record *out, const struct record_timeline *timeline,
                             struct error *err);
 
 /* Writes the `end` line; status complete, interrupted or failed. */

@@ -58,7 +58,8 @@ static int take_record_line(struct attempt *attempt, enum worker_message_kind ki
         return fail_line(attempt, problem.text);
     if (result)
         return error_set(err, problem.code, "%s", problem.text);
-    if (of_case) {
+    /* The launches of a case come before its own line. */
+    if (of_case && (kind != MESSAGE_TIMELINE || attempt->job->mode == WORKER_SAMPLE)) {
         attempt->done++;
         attempt->current = 0;
         set_limit(attempt, attempt->hooks->load_limit_s);
@@ -77,6 +78,13 @@ static int take_line(struct attempt *attempt, const char *line, size_t length, s
     switch (message.kind) {
     case MESSAGE_BEGIN:
         return take_begin(attempt, message.case_number);
+    case MESSAGE_TIMED:
+    case MESSAGE_RAN:
+        if (!attempt->current || !attempt->hooks->timed)
+            return fail_line(attempt, "the worker sent a line out of turn");
+        attempt->hooks->timed(attempt->hooks->self, message.kind == MESSAGE_RAN,
+                              attempt->child.read_s);
+        return 0;
     case MESSAGE_ERROR:
         attempt->code = message.code;
         return fail_line(attempt, message.text);
@@ -118,6 +126,11 @@ static int read_messages(struct attempt *attempt, int signal_fd, struct error *e
         }
         if (taken)
             return taken < 0 ? -1 : 0;
+        /* Lines may come without end, too. */
+        if (!attempt->finished && child_now_s() >= attempt->deadline_s) {
+            attempt->timed_out = true;
+            return 0;
+        }
     }
 }
 
@@ -150,6 +163,11 @@ static int run_one(const struct worker_job *job, const struct run_worker_hooks *
     if (result || attempt.finished)
         return result;
     find_reason(&attempt);
+    if (attempt.current && attempt.done > 0 && !attempt.timed_out) {
+        if (hooks->again)
+            hooks->again(hooks->self, attempt.current, attempt.reason);
+        return 0;
+    }
     if (attempt.current) {
         *through = attempt.done + 1;
         return hooks->failed(hooks->self, attempt.current,
@@ -160,6 +178,9 @@ static int run_one(const struct worker_job *job, const struct run_worker_hooks *
         return 0;
     if (attempt.code)
         return error_set(err, attempt.code, "%s", attempt.reason);
+    if (job->plugin[0] && !job->kernel[0])
+        return error_set(err, EXIT_FAILED, "plug-in %.200s: its worker failed while loading it: %s",
+                         job->plugin, attempt.reason);
     return error_set(err, EXIT_FAILED, "a worker%s%s on %s:%d failed before its first case: %s",
                      job->kernel[0] ? " for kernel " : "", job->kernel, job->device_kind,
                      job->device_index, attempt.reason);

@@ -27,6 +27,27 @@ struct timeline {
 int timeline_summarize(const struct timeline *timeline, struct record_case *record_case,
                        struct error *err);
 
+/* Fills the launches of the iteration whose span is nearest the median of all, times counted from
+ * its first launch; the iteration's own start in the activities' clock goes to *begin_ns, which may
+ * be NULL. No more than TIMELINE_LAUNCHES_MOST launches are kept; launch_total counts them all.
+ * record_timeline_free() frees what it makes. In timeline_launches.c. */
+int timeline_launches(const struct timeline *timeline, struct record_timeline *out,
+                      uint64_t *begin_ns, struct error *err);
+
+/* One sample of the device's counters, in the clock of its own. */
+struct timeline_sample {
+    uint64_t start_ns, end_ns;
+    double sm_active_percent;
+};
+
+/* Where the iteration of span_ns that began at begin_ns (the activities' clock) begins in the
+ * samples' clock. That is begin_ns itself where both clocks are one, which shows in the samples:
+ * the device is idle before and after. Else it is where the first sample begins in which the SMs
+ * worked. *alignment says which ("timestamps", "onset"). -1 with *err where no sample shows work.
+ * In timeline_align.c. */
+int timeline_align(const struct timeline_sample *samples, size_t count, uint64_t begin_ns,
+                   double span_ns, uint64_t *origin_ns, const char **alignment, struct error *err);
+
 #ifdef __cplusplus
 }
 #endif

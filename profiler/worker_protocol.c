@@ -6,10 +6,11 @@
 #include <string.h>
 
 static const char *const mode_names[WORKER_MODE_COUNT] = {"describe", "ceilings", "measure",
-                                                          "count"};
-const char *const worker_fault_names[FAULT_COUNT] = {"none", "crash", "hang", "exit"};
-static const char *const message_names[MESSAGE_KIND_COUNT] = {"begin", "error", "done",
-                                                              "run",   "case",  "counters"};
+                                                          "count", "sample"};
+const char *const worker_fault_names[FAULT_COUNT] = {"none",  "crash", "hang",    "exit",
+                                                     "stray", "flood", "chatter", "carry"};
+static const char *const message_names[MESSAGE_KIND_COUNT] = {
+    "begin", "error", "done", "timed", "ran", "run", "case", "counters", "timeline"};
 
 /* Index of `name` in a table, -1 if it is not there. */
 static int find_name(const char *name, const char *const *names, int count) {
@@ -24,13 +25,15 @@ char *worker_job_write(const struct worker_job *job) {
     for (size_t i = 0; cases && i < job->case_count; i++)
         json_array_append_new(cases, json_integer(job->cases[i]));
     json_t *root = json_pack(
-        "{s:s, s:s, s:i, s:s, s:s, s:o, s:i, s:b, s:s, s:s, s:i, s:{s:i, s:i, s:f, s:i, s:b, s:b}}",
+        "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:o, s:i, s:b, s:s, s:s, s:i, s:{s:i, s:i, s:f, s:i, "
+        "s:b, s:b}}",
         "mode", mode_names[job->mode], "device_kind", job->device_kind, "device_index",
-        job->device_index, "suite", job->suite, "kernel", job->kernel, "cases", cases, "round",
-        job->round, "check_reference", job->check_reference, "counters_level", job->counters_level,
-        "fault", worker_fault_names[job->fault], "fault_case", job->fault_case, "options",
-        "warmup_count", job->options.warmup_count, "sample_count", job->options.sample_count,
-        "budget_s", job->options.budget_s, "sample_min", job->options.sample_min, "back_to_back",
+        job->device_index, "suite", job->suite, "kernel", job->kernel, "plugin", job->plugin,
+        "plugin_sha256", job->plugin_sha256, "cases", cases, "round", job->round, "check_reference",
+        job->check_reference, "counters_level", job->counters_level, "fault",
+        worker_fault_names[job->fault], "fault_case", job->fault_case, "options", "warmup_count",
+        job->options.warmup_count, "sample_count", job->options.sample_count, "budget_s",
+        job->options.budget_s, "sample_min", job->options.sample_min, "back_to_back",
         job->options.back_to_back, "collect", job->options.collect);
     if (!root)
         return NULL;
@@ -63,21 +66,22 @@ static int take_cases(const json_t *cases, struct worker_job *job, struct error 
 }
 
 static int take_job(json_t *root, struct worker_job *job, struct error *err) {
-    const char *mode, *kind, *suite, *kernel, *level, *fault;
+    const char *mode, *kind, *suite, *kernel, *plugin, *plugin_sha256, *level, *fault;
     json_t *cases;
     json_error_t problem;
     int check_reference, back_to_back, collect;
     struct measure_options *options = &job->options;
     if (json_unpack_ex(
             root, &problem, 0,
-            "{s:s, s:s, s:i, s:s, s:s, s:o, s:i, s:b, s:s, s:s, s:i, s:{s:i, s:i, s:F, s:i, s:b, "
-            "s:b}}",
+            "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:o, s:i, s:b, s:s, s:s, s:i, s:{s:i, s:i, s:F, "
+            "s:i, s:b, s:b}}",
             "mode", &mode, "device_kind", &kind, "device_index", &job->device_index, "suite",
-            &suite, "kernel", &kernel, "cases", &cases, "round", &job->round, "check_reference",
-            &check_reference, "counters_level", &level, "fault", &fault, "fault_case",
-            &job->fault_case, "options", "warmup_count", &options->warmup_count, "sample_count",
-            &options->sample_count, "budget_s", &options->budget_s, "sample_min",
-            &options->sample_min, "back_to_back", &back_to_back, "collect", &collect))
+            &suite, "kernel", &kernel, "plugin", &plugin, "plugin_sha256", &plugin_sha256, "cases",
+            &cases, "round", &job->round, "check_reference", &check_reference, "counters_level",
+            &level, "fault", &fault, "fault_case", &job->fault_case, "options", "warmup_count",
+            &options->warmup_count, "sample_count", &options->sample_count, "budget_s",
+            &options->budget_s, "sample_min", &options->sample_min, "back_to_back", &back_to_back,
+            "collect", &collect))
         return error_set(err, EXIT_USAGE, "worker job: %s", problem.text);
     int mode_index = find_name(mode, mode_names, WORKER_MODE_COUNT);
     int fault_index = find_name(fault, worker_fault_names, FAULT_COUNT);
@@ -92,6 +96,9 @@ static int take_job(json_t *root, struct worker_job *job, struct error *err) {
     if (copy_text(job->device_kind, sizeof job->device_kind, kind, "device_kind", err) ||
         copy_text(job->suite, sizeof job->suite, suite, "suite", err) ||
         copy_text(job->kernel, sizeof job->kernel, kernel, "kernel", err) ||
+        copy_text(job->plugin, sizeof job->plugin, plugin, "plugin", err) ||
+        copy_text(job->plugin_sha256, sizeof job->plugin_sha256, plugin_sha256, "plugin_sha256",
+                  err) ||
         copy_text(job->counters_level, sizeof job->counters_level, level, "counters_level", err))
         return -1;
     return take_cases(cases, job, err);
@@ -133,7 +140,7 @@ static int take_message(const json_t *root, struct worker_message *message, stru
     const char *event = json_string_value(json_object_get(root, "event"));
     const char *name = event ? event : json_string_value(json_object_get(root, "type"));
     int first = event ? MESSAGE_BEGIN : MESSAGE_RUN;
-    int last = event ? MESSAGE_DONE : MESSAGE_COUNTERS;
+    int last = event ? MESSAGE_RAN : MESSAGE_TIMELINE;
     int kind = find_name(name, message_names, MESSAGE_KIND_COUNT);
     if (kind < first || kind > last)
         return error_set(err, EXIT_FAILED, "the worker sent an unknown line: %.80s",

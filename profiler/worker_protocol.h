@@ -14,15 +14,28 @@
 #define WORKER_MESSAGE_FD 3
 
 enum worker_mode {
-    WORKER_DESCRIBE = 0, /* a `run` line a kernel: the device and the kernel */
+    WORKER_DESCRIBE = 0, /* a `run` line a kernel, of the back end or of the plug-in: the device
+                            and the kernel */
     WORKER_CEILINGS,     /* one `run` line with the ceilings */
-    WORKER_MEASURE,      /* begin, then a `case` line, for each case */
+    WORKER_MEASURE,      /* begin, in round 0 a `timeline` line where there are launches, then a
+                            `case` line, for each case */
     WORKER_COUNT,        /* begin, then a `counters` line, for each case */
+    WORKER_SAMPLE,       /* begin, then a `timeline` line, for each case */
     WORKER_MODE_COUNT
 };
 
 /* Deliberate failures, so that the handling of real ones can be tested. */
-enum worker_fault { FAULT_NONE = 0, FAULT_CRASH, FAULT_HANG, FAULT_EXIT, FAULT_COUNT };
+enum worker_fault {
+    FAULT_NONE = 0,
+    FAULT_CRASH,
+    FAULT_HANG,
+    FAULT_EXIT,
+    FAULT_STRAY,   /* crashes after starting a process that leaves its group and ignores SIGTERM */
+    FAULT_FLOOD,   /* prints without end */
+    FAULT_CHATTER, /* sends messages without end */
+    FAULT_CARRY, /* crashes if other cases went before in its process, as leftovers would make it */
+    FAULT_COUNT
+};
 extern const char *const worker_fault_names[FAULT_COUNT];
 
 struct worker_job {
@@ -31,6 +44,8 @@ struct worker_job {
     int device_index;
     char suite[512]; /* folder; empty in modes without cases */
     char kernel[64];
+    char plugin[512];           /* path of the shared object that has the kernel; empty: built in */
+    char plugin_sha256[65];     /* the file must have this hash; empty: any */
     int cases[SUITE_MAX_CASES]; /* numbers in the suite */
     size_t case_count;
     int round;
@@ -49,9 +64,12 @@ enum worker_message_kind {
     MESSAGE_BEGIN,    /* case_number: what is done from now on belongs to this case */
     MESSAGE_ERROR,    /* code, text: the worker cannot go on and exits */
     MESSAGE_DONE,     /* all cases are through */
+    MESSAGE_TIMED,    /* a timed run comes now, parent_clock.h */
+    MESSAGE_RAN,      /* ... it has just ended */
     MESSAGE_RUN,      /* the line is a record's `run` line */
     MESSAGE_CASE,     /* ... `case` line */
     MESSAGE_COUNTERS, /* ... `counters` line */
+    MESSAGE_TIMELINE, /* ... `timeline` line */
     MESSAGE_KIND_COUNT
 };
 
@@ -62,7 +80,7 @@ struct worker_message {
     char text[512];
 };
 
-/* Writes one of the first three kinds as a line and flushes it. */
+/* Writes one of the kinds before MESSAGE_RUN as a line and flushes it. */
 int worker_message_write(FILE *file, const struct worker_message *message, struct error *err);
 /* Says what a line is; the record lines are left to core/record.h. */
 int worker_message_parse(const char *line, size_t length, struct worker_message *message,

@@ -39,14 +39,36 @@ static int check_device(const struct leaderboard *leaderboard, const char *devic
     return options_unknown("leaderboard", "device", device, names, count, err);
 }
 
+/* A file where the name ends so, standard output where there is none; else a folder. */
+static bool is_folder(const char *output) {
+    static const char suffix[] = ".html";
+    size_t length = output ? strlen(output) : 0;
+
+    if (length == 0 || strcmp(output, "-") == 0)
+        return false;
+    return length < strlen(suffix) || strcmp(output + length - strlen(suffix), suffix) != 0;
+}
+
+static int write_folder(const struct leaderboard_format *format, const char *folder,
+                        const struct leaderboard *leaderboard, struct error *err) {
+    if (format->write_folder(folder, leaderboard, err) != 0)
+        return -1;
+    printf("%s/index.html\n", folder);
+    return output_close(stdout, NULL, err);
+}
+
 static int write_leaderboard(const struct leaderboard_request *request,
                              const struct leaderboard *leaderboard, struct error *err) {
+    const struct leaderboard_format *format = find_format(request->format);
+
     if (check_device(leaderboard, request->device, err) != 0)
         return -1;
+    if (format->write_folder && is_folder(request->output))
+        return write_folder(format, request->output, leaderboard, err);
     FILE *file = output_open(request->output, err);
     if (!file)
         return -1;
-    if (find_format(request->format)->write(file, leaderboard, request->device != NULL) != 0)
+    if (format->write(file, leaderboard, request->device != NULL) != 0)
         error_set(err, EXIT_FAILED, "out of memory for the leaderboard");
     output_close(file, request->output, err);
     return err->code == EXIT_OK ? 0 : -1;
@@ -116,7 +138,8 @@ int cmd_leaderboard(int argc, char **argv) {
         {.name = "output",
          .letter = 'o',
          .value = "PATH",
-         .help = "write to this file (default standard output)",
+         .help = "write to this file (default standard output); html: a folder, which gets\n"
+                 "index.html and the report of each entry, unless the name ends in .html",
          .type = OPTION_TEXT,
          .target.text = &request.output},
     };

@@ -2,6 +2,8 @@
  * the picture. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "../core/options.h"
 #include "../core/output.h"
@@ -9,6 +11,7 @@
 #include "gnuplot.h"
 #include "report.h"
 #include "roofline_picture.h"
+#include "roofline_term.h"
 
 static const char *const by_names[] = {"case", "phase", NULL};
 
@@ -40,6 +43,21 @@ static int draw(const struct roofline_picture *picture, const char *output, stru
     return result;
 }
 
+/* The width of the terminal that stdout is; 100 where it is none. */
+static int terminal_columns(void) {
+    struct winsize window = {0};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
+        return window.ws_col - 1;
+    return 100;
+}
+
+/* `output` NULL: in the terminal. */
+static int deliver(const struct roofline_picture *picture, const char *output, struct error *err) {
+    if (!output)
+        return roofline_draw_term(stdout, picture, terminal_columns(), err);
+    return write_csv(picture, output, err) == 0 ? draw(picture, output, err) : -1;
+}
+
 static int draw_summaries(const struct summary *summaries, size_t count, enum roofline_by by,
                           const char *output, struct error *err) {
     struct roofline_picture picture;
@@ -52,8 +70,7 @@ static int draw_summaries(const struct summary *summaries, size_t count, enum ro
         error_set(err, EXIT_FAILED, "roofline: no points: no %s of the records has a time",
                   by == ROOFLINE_BY_CASE ? "case" : "phase");
     } else if (roofline_picture_build(summaries, count, &roofline, by, &picture, err) == 0) {
-        if (write_csv(&picture, output, err) == 0)
-            result = draw(&picture, output, err);
+        result = deliver(&picture, output, err);
         roofline_layout_free(&picture.layout);
     }
     roofline_free(&roofline);
@@ -80,10 +97,14 @@ static int draw_records(const struct option_list *paths, enum roofline_by by, co
     return result;
 }
 
-static int check_output(const char *output, struct error *err) {
+static int check_output(const char *output, bool term, struct error *err) {
+    if (term && output)
+        return error_set(err, EXIT_USAGE, "roofline: --term and -o: give one of them");
+    if (term)
+        return 0;
     if (!output)
         return error_set(err, EXIT_USAGE,
-                         "roofline: no output: give -o FILE.svg, FILE.png or FILE.pdf");
+                         "roofline: no output: give -o FILE.svg, FILE.png or FILE.pdf, or --term");
     if (!roofline_find_terminal(output))
         return error_set(err, EXIT_USAGE,
                          "roofline: unknown suffix: %.200s; end it in .svg, .png or .pdf", output);
@@ -92,6 +113,7 @@ static int check_output(const char *output, struct error *err) {
 
 int cmd_roofline(int argc, char **argv) {
     const char *output = NULL, *by = "case";
+    bool term = false;
     const struct option_row rows[] = {
         {.name = "output",
          .letter = 'o',
@@ -106,9 +128,10 @@ int cmd_roofline(int argc, char **argv) {
          .type = OPTION_TEXT,
          .target.text = &by,
          .choices = by_names},
+        option_flag("term", "draw in the terminal instead", &term),
     };
     const struct options options = {.command = "roofline",
-                                    .arguments = "RECORD... -o FILE [OPTION]...",
+                                    .arguments = "RECORD... -o FILE|--term [OPTION]...",
                                     .summary = "Draw a roofline of records with gnuplot.",
                                     .rows = rows,
                                     .row_count = sizeof rows / sizeof *rows,
@@ -126,10 +149,12 @@ int cmd_roofline(int argc, char **argv) {
         code = error_print(&err);
         break;
     case OPTIONS_OK:
-        if (check_output(output, &err) != 0 ||
+        if (check_output(output, term, &err) != 0 ||
             draw_records(&records, strcmp(by, "phase") == 0 ? ROOFLINE_BY_PHASE : ROOFLINE_BY_CASE,
                          output, &err) != 0)
             code = error_print(&err);
+        else if (term)
+            code = output_finish(EXIT_OK);
     }
     option_list_free(&records);
     return code;

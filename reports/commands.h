@@ -5,5 +5,11 @@
 int cmd_report(int argc, char **argv);
 int cmd_roofline(int argc, char **argv);
 int cmd_leaderboard(int argc, char **argv);
+int cmd_diagnose(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_publish(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
+int cmd_export(int argc, char **argv);
+int cmd_timeline(int argc, char **argv);
 
 #endif

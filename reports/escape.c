@@ -1,29 +1,17 @@
-/* Escaping of untrusted names, character by character. UTF-8 passes through, but for the C1
- * controls, which a terminal may obey. */
+/* Escaping of untrusted names, character by character. UTF-8 passes through, but for what a screen
+ * would obey (core/text.h), which becomes '?'. */
 #include "escape.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Whether a control character starts here; *length is what it takes. */
-static bool control_at(const char *text, size_t *length) {
-    unsigned char c = (unsigned char)text[0];
-
-    *length = 1;
-    if (c < 0x20 || c == 0x7f)
-        return true;
-    if (c == 0xc2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0) {
-        *length = 2;
-        return true;
-    }
-    return false;
-}
+#include "../core/text.h"
 
 /* Writes one character, by `replace` where that knows it. */
 static void write_escaped(FILE *file, const char *text, const char *(*replace)(char c)) {
     while (*text) {
-        size_t length;
-        if (control_at(text, &length)) {
+        size_t length = text_unsafe(text);
+        if (length > 0) {
             fputc('?', file);
             text += length;
             continue;

@@ -91,6 +91,14 @@ static int rewind_script(FILE *script, struct error *err) {
     return 0;
 }
 
+int gnuplot_draw(FILE *script, FILE *picture, struct error *err) {
+    if (rewind_script(script, err) != 0 || draw(script, fileno(picture), err) != 0)
+        return -1;
+    if (fseek(picture, 0, SEEK_END) != 0)
+        return error_set(err, EXIT_FAILED, "cannot read gnuplot's picture: %s", strerror(errno));
+    return 0;
+}
+
 int gnuplot_run(FILE *script, const char *path, struct error *err) {
     char temporary[4096];
 

@@ -12,6 +12,9 @@
  * Returns 0, or -1 with *err. */
 int gnuplot_run(FILE *script, const char *path, struct error *err);
 
+/* The same into an open, empty file (a tmpfile()), which stands at its end afterwards. */
+int gnuplot_draw(FILE *script, FILE *picture, struct error *err);
+
 /* Whether a program called gnuplot is in PATH. */
 bool gnuplot_available(void);
 

@@ -50,4 +50,4 @@ static int write_csv(FILE *file, const struct leaderboard *leaderboard, bool one
     return 0;
 }
 
-const struct leaderboard_format leaderboard_csv = {"csv", write_csv};
+const struct leaderboard_format leaderboard_csv = {.name = "csv", .write = write_csv};

@@ -13,6 +13,10 @@ struct leaderboard_format {
     /* 0, or -1 where memory ran out. Write errors stay in the FILE. `one_device`: the user asked
      * for one device. */
     int (*write)(FILE *file, const struct leaderboard *leaderboard, bool one_device);
+    /* Where it can also write a folder: index.html, and the report of each entry whose record is
+     * here. NULL: it cannot. Returns 0, or -1 with *err. */
+    int (*write_folder)(const char *folder, const struct leaderboard *leaderboard,
+                        struct error *err);
 };
 
 extern const struct leaderboard_format leaderboard_text, leaderboard_markdown, leaderboard_html,
@@ -26,7 +30,8 @@ void leaderboard_table(const struct board *board, struct table *table);
 void leaderboard_title(const struct leaderboard *leaderboard, const struct board *board, char *text,
                        size_t size);
 
-/* "NAME KERNEL: not ranked: why"; false for an entry that is ranked. */
-bool leaderboard_refusal(const struct board_entry *entry, char *text, size_t size);
+/* "KERNEL, DATE: not ranked: why", or what a reader must know of a published entry; false where
+ * there is nothing to say. */
+bool leaderboard_remark(const struct board_entry *entry, char *text, size_t size);
 
 #endif

@@ -40,35 +40,72 @@ static json_t *challenges(const struct leaderboard *leaderboard) {
     return array;
 }
 
-static json_t *board_object(const struct leaderboard *leaderboard, const char *device,
-                            const struct board *board) {
-    json_t *entries = json_array();
+/* One member of the object at hand; takes the value. 0, or -1 where memory ran out. */
+static int put_member(FILE *file, bool *first, const char *key, json_t *value) {
+    if (!value)
+        return -1;
+    fprintf(file, "%s\n \"%s\": ", *first ? "" : ",", key);
+    *first = false;
+    int result =
+        json_dumpf(value, file, JSON_ENCODE_ANY | JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    json_decref(value);
+    return ferror(file) ? 0 : result;
+}
 
-    for (size_t i = 0; board && i < board->entry_count; i++)
-        json_array_append_new(entries, entry_object(board, &board->entries[i]));
-    return json_pack(
-        "{s:s, s:o, s:s, s:o, s:I, s:o, s:o, s:o}", "suite", leaderboard->suite->name, "device",
-        json_text(device), "bound", bounds[board ? board->bound : BOUND_DATASHEET].name, "baseline",
-        board ? json_text(board->baseline) : json_null(), "cases",
-        (json_int_t)leaderboard->suite->case_count, "entries", entries, "note",
-        board ? json_text(board->note) : json_null(), "not_measured", challenges(leaderboard));
+/* Entry by entry: a board may have ten thousand. */
+static int put_entries(FILE *file, const struct board *board) {
+    fputs(",\n \"entries\": [", file);
+    for (size_t i = 0; board && i < board->entry_count; i++) {
+        json_t *entry = entry_object(board, &board->entries[i]);
+        if (!entry)
+            return -1;
+        fputs(i > 0 ? ",\n" : "\n", file);
+        int result = json_dumpf(entry, file, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+        json_decref(entry);
+        if (result != 0 && !ferror(file))
+            return -1;
+    }
+    fputs("]", file);
+    return 0;
+}
+
+static int put_board(FILE *file, const struct leaderboard *leaderboard, const char *device,
+                     const struct board *board) {
+    bool first = true;
+    int result = 0;
+
+    fputs("{", file);
+    result |= put_member(file, &first, "suite", json_text(leaderboard->suite->name));
+    result |= put_member(file, &first, "device", json_text(device));
+    result |= put_member(file, &first, "bound",
+                         json_string(bounds[board ? board->bound : BOUND_DATASHEET].name));
+    result |=
+        put_member(file, &first, "baseline", board ? json_text(board->baseline) : json_null());
+    result |=
+        put_member(file, &first, "cases", json_integer((json_int_t)leaderboard->suite->case_count));
+    result |= put_entries(file, board);
+    result |= put_member(file, &first, "note", board ? json_text(board->note) : json_null());
+    result |= put_member(file, &first, "not_measured", challenges(leaderboard));
+    fputs("\n}", file);
+    return result == 0 ? 0 : -1;
 }
 
 static int write_json(FILE *file, const struct leaderboard *leaderboard, bool one_device) {
-    json_t *boards = json_array();
     size_t count = leaderboard->board_count;
+    bool absent = one_device && count == 0 && leaderboard->unmeasured_count > 0;
+    bool alone = one_device && (count == 1 || absent);
+    int result = 0;
 
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(boards, board_object(leaderboard, leaderboard->boards[i].device,
-                                                   &leaderboard->boards[i]));
-    if (one_device && count == 0 && leaderboard->unmeasured_count > 0)
-        json_array_append_new(
-            boards, board_object(leaderboard, leaderboard->unmeasured[0]->short_name, NULL));
-    if (!one_device || json_array_size(boards) != 1)
-        return json_write(file, boards);
-    json_t *only = json_incref(json_array_get(boards, 0));
-    json_decref(boards);
-    return json_write(file, only);
+    fputs(alone ? "" : "[", file);
+    for (size_t i = 0; i < count; i++) {
+        fputs(i > 0 ? ",\n" : "", file);
+        result |=
+            put_board(file, leaderboard, leaderboard->boards[i].device, &leaderboard->boards[i]);
+    }
+    if (absent)
+        result |= put_board(file, leaderboard, leaderboard->unmeasured[0]->short_name, NULL);
+    fputs(alone ? "\n" : "]\n", file);
+    return result;
 }
 
-const struct leaderboard_format leaderboard_json = {"json", write_json};
+const struct leaderboard_format leaderboard_json = {.name = "json", .write = write_json};

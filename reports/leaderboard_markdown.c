@@ -26,7 +26,7 @@ static int write_board(FILE *file, const struct leaderboard *leaderboard,
         item(file, text);
     }
     for (size_t i = 0; i < board->entry_count; i++)
-        if (leaderboard_refusal(&board->entries[i], text, sizeof text))
+        if (leaderboard_remark(&board->entries[i], text, sizeof text))
             item(file, text);
     return result;
 }
@@ -49,4 +49,5 @@ static int write_markdown(FILE *file, const struct leaderboard *leaderboard, boo
     return 0;
 }
 
-const struct leaderboard_format leaderboard_markdown = {"markdown", write_markdown};
+const struct leaderboard_format leaderboard_markdown = {.name = "markdown",
+                                                        .write = write_markdown};

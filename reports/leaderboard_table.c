@@ -15,6 +15,17 @@ static const struct table_column columns[] = {
     {"license", true}, {"source", true},          {"date", true},
 };
 
+/* A published entry may have another name than its kernel. */
+static void kernel_cell(const struct board_entry *entry, struct table *table) {
+    bool named = entry->name[0] && strcmp(entry->name, entry->author) != 0 &&
+                 strcmp(entry->name, entry->kernel) != 0;
+
+    if (named)
+        table_cell(table, "%s (%s)", entry->name, known_text(entry->kernel));
+    else
+        table_cell(table, "%s", known_text(entry->kernel));
+}
+
 static void entry_row(const struct board_entry *entry, struct table *table) {
     if (entry->rank > 0)
         table_cell(table, "%d", entry->rank);
@@ -30,8 +41,8 @@ static void entry_row(const struct board_entry *entry, struct table *table) {
     table_cell(table, "%s",
                entry->ratio_text[0] ? entry->ratio_text : number_text(entry->ratio_to_best, 2).s);
     table_cell(table, "%s", entry->status);
-    table_cell(table, "%s", known_text(entry->kernel));
-    table_cell(table, "%s", known_text(entry->name));
+    kernel_cell(entry, table);
+    table_cell(table, "%s", known_text(entry->author));
     table_cell(table, "%s", entry->license[0] ? entry->license : "unknown");
     table_cell(table, "%s", entry->source[0] ? entry->source : "none");
     table_cell(table, "%s", known_text(entry->date));
@@ -50,10 +61,13 @@ void leaderboard_title(const struct leaderboard *leaderboard, const struct board
              board->baseline[0] ? board->baseline : "none");
 }
 
-bool leaderboard_refusal(const struct board_entry *entry, char *text, size_t size) {
-    if (!entry->why[0])
+bool leaderboard_remark(const struct board_entry *entry, char *text, size_t size) {
+    /* What is known of a reported row stands below the board once. */
+    const char *note = entry->reported ? "" : entry->note;
+
+    if (!entry->why[0] && !note[0])
         return false;
-    snprintf(text, size, "%s, %s: not ranked: %s", known_text(entry->kernel),
-             known_text(entry->date), entry->why);
+    snprintf(text, size, "%s, %s: %s%s", known_text(entry->kernel), known_text(entry->date),
+             entry->why[0] ? "not ranked: " : "", entry->why[0] ? entry->why : note);
     return true;
 }

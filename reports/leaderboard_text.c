@@ -22,7 +22,7 @@ static int write_board(FILE *file, const struct leaderboard *leaderboard,
         line(file, text);
     }
     for (size_t i = 0; i < board->entry_count; i++)
-        if (leaderboard_refusal(&board->entries[i], text, sizeof text))
+        if (leaderboard_remark(&board->entries[i], text, sizeof text))
             line(file, text);
     return result;
 }
@@ -45,4 +45,4 @@ static int write_text(FILE *file, const struct leaderboard *leaderboard, bool on
     return 0;
 }
 
-const struct leaderboard_format leaderboard_text = {"text", write_text};
+const struct leaderboard_format leaderboard_text = {.name = "text", .write = write_text};

@@ -7,7 +7,7 @@
 #include "../cases/devices.h"
 
 const struct report_format *const report_formats[] = {&report_text, &report_markdown, &report_csv,
-                                                      &report_json, NULL};
+                                                      &report_json, &report_html,     NULL};
 
 static void entry_free(struct report_entry *entry) {
     notes_free(&entry->notes);

@@ -31,9 +31,12 @@ struct report_format {
     const char *name;
     /* Writes the whole report; 0, or -1 where memory ran out. Write errors stay in the FILE. */
     int (*write)(FILE *file, const struct report *report);
+    /* Instead of it: makes `folder` with an index.html in it. Returns 0, or -1 with *err. */
+    int (*write_folder)(const char *folder, const struct report *report, struct error *err);
 };
 
-extern const struct report_format report_text, report_markdown, report_csv, report_json;
+extern const struct report_format report_text, report_markdown, report_csv, report_json,
+    report_html;
 extern const struct report_format *const report_formats[]; /* NULL-terminated */
 
 #endif

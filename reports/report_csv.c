@@ -97,4 +97,4 @@ static int write_csv(FILE *file, const struct report *report) {
     return 0;
 }
 
-const struct report_format report_csv = {"csv", write_csv};
+const struct report_format report_csv = {.name = "csv", .write = write_csv};

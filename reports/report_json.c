@@ -135,4 +135,4 @@ static int write_json(FILE *file, const struct report *report) {
     return json_write(file, json_pack("{s:o}", "reports", reports));
 }
 
-const struct report_format report_json = {"json", write_json};
+const struct report_format report_json = {.name = "json", .write = write_json};

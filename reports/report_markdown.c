@@ -85,4 +85,4 @@ static int write_markdown(FILE *file, const struct report *report) {
     return write_table(file, "All records", &table);
 }
 
-const struct report_format report_markdown = {"markdown", write_markdown};
+const struct report_format report_markdown = {.name = "markdown", .write = write_markdown};

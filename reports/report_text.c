@@ -87,4 +87,4 @@ static int write_text(FILE *file, const struct report *report) {
     return write_table(file, "All records: means over their cases", &table);
 }
 
-const struct report_format report_text = {"text", write_text};
+const struct report_format report_text = {.name = "text", .write = write_text};

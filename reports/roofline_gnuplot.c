@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "escape.h"
+#include "phase_colours.h"
 #include "roofline_picture.h"
 
 #define CANVAS_WIDTH 1200.0
@@ -23,7 +24,9 @@
 #define ROW_HEIGHT 22.0
 
 const struct roofline_terminal roofline_terminals[] = {
-    {".svg", "set terminal svg size %g,%g font 'sans-serif,15' background rgb 'white'\n", 1},
+    {".svg",
+     "set terminal svg size %g,%g font 'sans-serif,11.2' fontscale 1.333 background rgb 'white'\n",
+     1},
     {".png", "set terminal pngcairo size %g,%g font 'sans-serif,11.2' background rgb 'white'\n", 1},
     {".pdf", "set terminal pdfcairo size %gin,%gin font 'sans-serif,11.2' background rgb 'white'\n",
      1 / 96.0},
@@ -41,33 +44,13 @@ const struct roofline_terminal *roofline_find_terminal(const char *path) {
     return NULL;
 }
 
-/* A phase has the same colour in every picture; fused ones have that of their heaviest part.
- * (Okabe and Ito's palette, which colour-blind readers can tell apart.) */
-static const struct {
-    const char *phase, *colour;
-} phase_colours[] = {{"gate_up", "#0072B2"}, {"down", "#D55E00"},   {"gather", "#009E73"},
-                     {"combine", "#CC79A7"}, {"swiglu", "#E69F00"}, {"route", "#56B4E9"}};
-
-static const char *phase_colour(const char *phase) {
-    for (size_t i = 0; i < sizeof phase_colours / sizeof *phase_colours; i++)
-        if (strstr(phase, phase_colours[i].phase))
-            return phase_colours[i].colour;
-    return "#666666";
-}
-
-static const char *record_colour(size_t record) {
-    static const char *const colours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                          "#E69F00", "#56B4E9", "#7F5539", "#444444"};
-    return colours[record % (sizeof colours / sizeof *colours)];
-}
-
 static int record_shape(size_t record) {
     static const int shapes[] = {7, 5, 9, 11, 13, 15, 6, 4, 8, 10, 12, 14};
     return shapes[record % (sizeof shapes / sizeof *shapes)];
 }
 
 static const char *roof_colour(size_t device) {
-    static const char *const colours[] = {"#222222", "#8B1A1A", "#1A4D8B", "#3C6E1A"};
+    static const char *const colours[] = {"#222222", "#C23B3B", "#4A7FB5", "#5E8E3E"};
     return colours[device % (sizeof colours / sizeof *colours)];
 }
 
@@ -91,7 +74,7 @@ static struct rectangle key_area(const struct roofline_picture *picture,
                    (picture->summary_count < KEY_RECORDS ? picture->summary_count : KEY_RECORDS);
 
     if (picture->by == ROOFLINE_BY_PHASE)
-        lines += sizeof phase_colours / sizeof *phase_colours;
+        lines += phase_colour_count;
     return (struct rectangle){plot->right - 560, plot->right, plot->bottom,
                               plot->bottom + 14 + 20 * (double)lines};
 }
@@ -274,7 +257,7 @@ static void table_row(FILE *script, const struct roofline_picture *picture, size
     shorten(picture->summaries[group->record].record->run.kernel.name, 24, text, sizeof text);
     table_text(script, picture, 1, y, text);
     group_name(picture, group, name, sizeof name);
-    shorten(name, 23, text, sizeof text);
+    shorten(name, 28, text, sizeof text);
     table_text(script, picture, 2, y, text);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         bool rate = numbers[i].scale == 1e-12;
@@ -404,6 +387,17 @@ static void plot_roofs(FILE *script, const struct roofline_picture *picture) {
     }
 }
 
+/* Whether a point before it has FLOP and the same colour, and so stands in the key. */
+static bool colour_named(const struct roofline *roofline, size_t index) {
+    const char *part = phase_part(roofline->points[index].name);
+
+    for (size_t i = 0; i < index; i++)
+        if (roofline->points[i].intensity > 0 &&
+            strcmp(phase_part(roofline->points[i].name), part) == 0)
+            return true;
+    return false;
+}
+
 static void plot_series(FILE *script, const struct roofline_picture *picture) {
     const struct roofline *roofline = picture->roofline;
     char name[64];
@@ -414,7 +408,7 @@ static void plot_series(FILE *script, const struct roofline_picture *picture) {
         bool phase = picture->by == ROOFLINE_BY_PHASE;
         if (!phase && !starts)
             continue;
-        bool named = phase ? point->record == 0 : point->record < KEY_RECORDS;
+        bool named = phase ? picture->summary_count == 1 : point->record < KEY_RECORDS;
         shorten(phase ? point->name : picture->summaries[point->record].record->run.kernel.name, 40,
                 name, sizeof name);
         fprintf(script, "  $points_%zu using 1:2 with points pt %d ps 1.3 lc rgb '%s' ", i,
@@ -430,13 +424,28 @@ static void plot_series(FILE *script, const struct roofline_picture *picture) {
     }
 }
 
-/* With --by phase colours are phases; shapes say which record. */
+/* With --by phase of several records colours are phases, by the part that they stand for, since
+ * records fuse in other ways; shapes say which record. */
+static void plot_phase_key(FILE *script, const struct roofline *roofline) {
+    for (size_t i = 0; i < roofline->point_count; i++) {
+        const struct roofline_point *point = &roofline->points[i];
+        char name[64];
+        if (!(point->intensity > 0) || colour_named(roofline, i))
+            continue;
+        shorten(phase_part(point->name), 40, name, sizeof name);
+        fprintf(script, "  NaN with boxes fs solid lc rgb '%s' title ", phase_colour(point->name));
+        escape_gnuplot(script, name);
+        fputs(" noenhanced, \\\n", script);
+    }
+}
+
 static void plot_record_key(FILE *script, const struct roofline_picture *picture) {
     char name[64];
 
-    for (size_t r = 0; picture->by == ROOFLINE_BY_PHASE && picture->summary_count > 1 &&
-                       r < picture->summary_count && r < KEY_RECORDS;
-         r++) {
+    if (picture->by != ROOFLINE_BY_PHASE || picture->summary_count < 2)
+        return;
+    plot_phase_key(script, picture->roofline);
+    for (size_t r = 0; r < picture->summary_count && r < KEY_RECORDS; r++) {
         shorten(picture->summaries[r].record->run.kernel.name, 40, name, sizeof name);
         fprintf(script, "  NaN with points pt %d ps 1.3 lc rgb '#666666' title ", record_shape(r));
         escape_gnuplot(script, name);
@@ -566,6 +575,13 @@ static void write_bars(FILE *script, const struct roofline_picture *picture) {
     label_at(script, picture, PLOT_LEFT, area.top + 16, "left font ',11.5'",
              "Phases without FLOP: achieved bandwidth, with the roofs as lines");
     plot_bars(script, picture->roofline, unit);
+}
+
+double roofline_empty_foot(const struct roofline_picture *picture) {
+    const struct roofline_layout *layout = &picture->layout;
+    size_t lines = layout->group_count + (layout->unlabelled + layout->outside > 0) + 1;
+
+    return fmax(0, TABLE_HEIGHT - 75 - ROW_HEIGHT * (double)lines);
 }
 
 void roofline_write_gnuplot(FILE *script, const struct roofline_picture *picture,

@@ -31,6 +31,9 @@ int roofline_picture_build(const struct summary *summaries, size_t summary_count
                            const struct roofline *roofline, enum roofline_by by,
                            struct roofline_picture *picture, struct error *err);
 
+/* Pixels at the foot of the canvas that nothing stands on: the table has room for all labels. */
+double roofline_empty_foot(const struct roofline_picture *picture);
+
 void roofline_write_gnuplot(FILE *script, const struct roofline_picture *picture,
                             const struct roofline_terminal *terminal);
 void roofline_write_csv(FILE *file, const struct roofline_picture *picture);

@@ -122,29 +122,6 @@ int table_write_markdown(FILE *file, const struct table *table) {
     return 0;
 }
 
-int table_write_html(FILE *file, const struct table *table) {
-    size_t columns = table->column_count;
-
-    if (table->failed)
-        return -1;
-    fputs("<div class=\"scroll\"><table>\n<thead><tr>", file);
-    for (size_t c = 0; c < columns; c++) {
-        fprintf(file, "<th scope=\"col\"%s>", table->columns[c].left ? " class=\"l\"" : "");
-        escape_html(file, table->columns[c].title);
-        fputs("</th>", file);
-    }
-    fputs("</tr></thead>\n<tbody>\n", file);
-    for (size_t i = 0; i < table->cell_count; i++) {
-        size_t c = i % columns;
-        fprintf(file, "%s<td%s>", c == 0 ? "<tr>" : "",
-                table->columns[c].left ? " class=\"l\"" : "");
-        escape_html(file, table->cells[i]);
-        fputs(c + 1 == columns ? "</td></tr>\n" : "</td>", file);
-    }
-    fputs("</tbody></table></div>\n", file);
-    return 0;
-}
-
 struct cell_text number_text(double value, int decimals) {
     struct cell_text text;
 

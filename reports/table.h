@@ -1,5 +1,5 @@
-/* A table of text cells, rendered as plain text, Markdown or HTML. Cells are added left to right,
- * row by row. */
+/* A table of text cells, rendered as plain text or Markdown here, as HTML by html.h. Cells are
+ * added left to right, row by row. */
 #ifndef MOESOL_REPORTS_TABLE_H
 #define MOESOL_REPORTS_TABLE_H
 
@@ -26,7 +26,6 @@ void table_free(struct table *table);
 
 int table_write_text(FILE *file, const struct table *table);
 int table_write_markdown(FILE *file, const struct table *table);
-int table_write_html(FILE *file, const struct table *table);
 
 /* What stands for a number that is not known. */
 #define TABLE_UNKNOWN "–"

@@ -5,12 +5,17 @@ set -u
 MOESOL=$1
 export MOESOL
 shift
+# GPU tests lie in a folder below the module that they load.
+modules=${MOESOL_MODULE_DIR:-$(cd "$(dirname "$MOESOL")" && pwd)}
 passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for program in "$@"; do
     started=$(date +%s)
-    "$program" >"$log" 2>&1
+    case $(basename "$program") in
+    gpu_*) MOESOL_MODULE_DIR=$modules "$program" >"$log" 2>&1 ;;
+    *) "$program" >"$log" 2>&1 ;;
+    esac
     code=$?
     # cmocka closes with '[  PASSED  ] 5 test(s).'; the others with '5 passed, 0 failed'.
     p=$(sed -n -e 's/^\[  PASSED  \] \([0-9]*\) test(s).*/\1/p' \
@@ -23,7 +28,8 @@ for program in "$@"; do
     if [ "$code" != 0 ] && [ "$f" = 0 ]; then f=1; fi
     if [ "$code" = 0 ] && [ "$p" = 0 ] && [ "$s" = 0 ]; then f=1; fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    echo "$(basename "$program"): $p passed, $f failed, $s skipped ($(($(date +%s) - started)) s)"
+    case $program in */asan/*) name="$(basename "$program") (sanitizers)" ;; *) name=$(basename "$program") ;; esac
+    echo "$name: $p passed, $f failed, $s skipped ($(($(date +%s) - started)) s)"
     [ "$s" = 0 ] || grep -iE 'skip' "$log" | head -3
     [ "$f" = 0 ] || { sed 's/^/    /' "$log" | tail -60; echo "    exit code $code"; }
 done

@@ -244,7 +244,7 @@ static void bounds_by_hand(void **state) {
  */
 
 #define MADE_CASES 4
-#define MADE_SAMPLES 5
+#define MADE_SAMPLES 6
 
 /* Two cases in two rounds, out of order. Shape of the main suite's cases 2 and 13. */
 struct made {
@@ -344,8 +344,8 @@ static void rounds_are_joined(void **state) {
     assert_int_equal(c->number, 2);
     assert_int_equal(summary.cases[1].number, 13);
     assert_int_equal(c->round_count, 2);
-    assert_int_equal(c->latency_ns.count, 10);
-    assert_near(c->latency_ns.median, 8.007e6, 1); /* between 8.004 and 8.010 ms */
+    assert_int_equal(c->latency_ns.count, 12);
+    assert_near(c->latency_ns.median, 8.0075e6, 1); /* between 8.005 and 8.010 ms */
     assert_true(c->latency_ns.low <= 8.002e6 && c->latency_ns.high >= 8.012e6);
     assert_int_equal(c->status, STATUS_OK);
     assert_near(c->correctness.matched_ratio, 0.999, 1e-12); /* the worse round */
@@ -353,10 +353,39 @@ static void rounds_are_joined(void **state) {
     /* (25,769,803,776 + 2048 * 32,768) B / 4.6e12 B/s and / 4.8e12 */
     assert_near(c->bound_ns[BOUND_MEASURED], 25836912640.0 / 4.6e3, 1e-3);
     assert_near(c->bound_ns[BOUND_DATASHEET], 25836912640.0 / 4.8e3, 1e-3);
-    assert_near(c->fraction[BOUND_MEASURED], c->bound_ns[BOUND_MEASURED] / 8.007e6, 1e-6);
+    assert_near(c->fraction[BOUND_MEASURED], c->bound_ns[BOUND_MEASURED] / 8.0075e6, 1e-6);
     struct suite_means means = summary_means(&summary);
     assert_near(means.mean_ns, (c->latency_ns.median + summary.cases[1].latency_ns.median) / 2, 1);
     summary_free(&summary);
+    free(made);
+}
+
+/* Noise is that of all samples together; lines of one round, or of another shape, do not join. */
+static void rounds_that_do_not_join(void **state) {
+    struct made *made = make_record("");
+    struct summary summary;
+    struct error err = {0};
+
+    (void)state;
+    made->cases[1].status = STATUS_NOISY;
+    summary = summarize(made);
+    assert_int_equal(summary.cases[0].status, STATUS_OK);
+    summary_free(&summary);
+    made->cases[1].sample_count = 0;
+    made->cases[2].sample_count = 5;
+    summary = summarize(made);
+    assert_int_equal(summary.cases[0].status, STATUS_NOISY);
+    assert_non_null(strstr(summary.cases[0].reason, "5 samples are too few"));
+    assert_true(isnan(interval_width(&summary.cases[0].latency_ns)));
+    summary_free(&summary);
+    made->cases[2].hidden_size = 4096;
+    assert_int_equal(summarize_record(&made->record, &summary, &err), -1);
+    assert_non_null(strstr(err.text, "case 2 has another shape in round 1 than in round 0"));
+    made->cases[2].hidden_size = 8192;
+    made->cases[2].round = 0;
+    err = (struct error){0};
+    assert_int_equal(summarize_record(&made->record, &summary, &err), -1);
+    assert_non_null(strstr(err.text, "case 2 stands twice in round 0"));
     free(made);
 }
 
@@ -489,12 +518,13 @@ static void notes_say_what_is_the_matter(void **state) {
     snprintf(made->cases[1].telemetry.throttle_reasons, RECORD_TEXT, "sw_power_cap");
     summary = summarize(made);
     assert_int_equal(notes_collect(&summary, &notes, &err), 0);
-    assert_int_equal(notes.count, 5);
+    assert_int_equal(notes.count, 6);
     assert_non_null(strstr(notes.lines[0], "no end"));
     assert_non_null(strstr(notes.lines[1], "2 of the suite's 16 cases"));
     assert_non_null(strstr(notes.lines[2], "more than 0.018 ms apart"));
     assert_non_null(strstr(notes.lines[3], "cost 2.5 %"));
-    assert_non_null(strstr(notes.lines[4], "1 of 2 cases: sw_power_cap"));
+    assert_non_null(strstr(notes.lines[4], "power cap was active in 1 of 2 cases"));
+    assert_non_null(strstr(notes.lines[5], "at most +2.47 % (case 2)"));
     notes_free(&notes);
     summary_free(&summary);
     free(made);
@@ -515,7 +545,7 @@ static void roofline_points_by_hand(void **state) {
     assert_int_equal(roofline.device_count, 1);
     const struct roofline_point *point = &roofline.points[0];
     assert_near(point->intensity, 805306368.0 * 2048 / 25836912640.0, 1e-9);
-    assert_near(point->flop_per_s, 805306368.0 * 2048 / 8.007e-3, 1e8);
+    assert_near(point->flop_per_s, 805306368.0 * 2048 / 8.0075e-3, 1e8);
     roofline_free(&roofline);
     assert_int_equal(roofline_build(&summary, 1, ROOFLINE_BY_PHASE, &roofline, &err), 0);
     assert_int_equal(roofline.point_count, 2); /* route has no model */
@@ -578,9 +608,9 @@ static void entries_are_scored(void **state) {
     assert_string_equal(entry.why, "");
     assert_string_equal(entry.status, "measured");
     assert_string_equal(entry.date, "2026-12-01");
-    assert_near(entry.mean_latency_ms, (8.007 + 20.002) / 2, 1e-9);
+    assert_near(entry.mean_latency_ms, (8.0075 + 20.0025) / 2, 1e-9);
     assert_near(entry.cases[0].t_sol_ms, t_sol_ms, 1e-9);
-    assert_near(entry.cases[0].sol_score, 1 / (1 + (8.007 - t_sol_ms) / (12 - t_sol_ms)), 1e-9);
+    assert_near(entry.cases[0].sol_score, 1 / (1 + (8.0075 - t_sol_ms) / (12 - t_sol_ms)), 1e-9);
     assert_near(entry.sol_score, (entry.cases[0].sol_score + entry.cases[1].sol_score) / 2, 1e-12);
     free(entry.cases);
     free(made);
@@ -748,6 +778,7 @@ int main(void) {
         cmocka_unit_test(scores_by_hand),
         cmocka_unit_test(bounds_by_hand),
         cmocka_unit_test(rounds_are_joined),
+        cmocka_unit_test(rounds_that_do_not_join),
         cmocka_unit_test(phases_are_joined),
         cmocka_unit_test(experts_that_are_not_hit_cost_nothing),
         cmocka_unit_test(statuses_combine),

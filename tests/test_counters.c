@@ -78,6 +78,22 @@ static void test_full_contains_basic(void **state) {
         assert_string_equal(basic[i], full[i]);
 }
 
+/* Sampling over time cannot replay. */
+static void test_timeline_is_one_pass(void **state) {
+    (void)state;
+    const char *const *names = NULL;
+    const struct backend *backend = module_or_skip();
+    if (!backend)
+        skip();
+    assert_int_equal(metrics_of(backend, "timeline", &names), 1);
+    bool read = false, tensor = false;
+    for (size_t i = 0; names[i]; i++) {
+        read |= strcmp(names[i], "dram__bytes_read.sum") == 0;
+        tensor |= strstr(names[i], "pipe_tensor") != NULL;
+    }
+    assert_true(read && tensor);
+}
+
 static void test_unknown_level_is_refused(void **state) {
     (void)state;
     const char *const *names = NULL;
@@ -128,8 +144,11 @@ static void test_unmeasured_is_nan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_basic_is_one_pass),        cmocka_unit_test(test_full_contains_basic),
-        cmocka_unit_test(test_unknown_level_is_refused), cmocka_unit_test(test_ranges_combine),
+        cmocka_unit_test(test_basic_is_one_pass),
+        cmocka_unit_test(test_full_contains_basic),
+        cmocka_unit_test(test_timeline_is_one_pass),
+        cmocka_unit_test(test_unknown_level_is_refused),
+        cmocka_unit_test(test_ranges_combine),
         cmocka_unit_test(test_unmeasured_is_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

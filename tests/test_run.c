@@ -248,6 +248,7 @@ static void quiet_case(struct record_case *record_case, double *samples, size_t 
     record_case->correctness.checked = true;
     record_case->correctness.matched_ratio = 1;
     record_case->correctness.token_matched_ratio_min = 1;
+    record_case->timed_correctness = record_case->correctness;
 }
 
 static void test_status(void **state) {
@@ -283,6 +284,15 @@ static void test_status(void **state) {
     c.correctness.token_matched_ratio_min = 0.899;
     case_status_decide(&suite, &c);
     assert_int_equal(c.status, STATUS_WRONG);
+
+    quiet_case(&c, samples, 17);
+    c.timed_correctness.matched_ratio = 0.5;
+    case_status_decide(&suite, &c);
+    assert_int_equal(c.status, STATUS_WRONG);
+    assert_non_null(strstr(c.reason, "timed iterations"));
+    c.timed_correctness.checked = false;
+    case_status_decide(&suite, &c);
+    assert_int_equal(c.status, STATUS_CRASHED);
 
     quiet_case(&c, samples, 17);
     for (int i = 0; i < 17; i += 2)
@@ -377,7 +387,7 @@ static int make_scratch(void **state) {
     s->run.round_count = 2;
     s->cases[0] = 1;
     s->cases[1] = 2;
-    s->wanted = (struct run_wanted){s->cases, 2, 2, false};
+    s->wanted = (struct run_wanted){.cases = s->cases, .case_count = 2, .round_count = 2};
     *state = s;
     return 0;
 }

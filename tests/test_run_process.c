@@ -1,6 +1,7 @@
 /* `moesol run` as a program, over a suite of three very small cases on the CPU: a record that is
- * complete; kernels that crash, hang or leave; signals; a full disk; and SIGKILL at random points
- * (20, or 200 with MOESOL_TEST_ALL), after which --resume loses nothing and does nothing twice. */
+ * complete; kernels that crash, hang or leave; signals; a full disk; SIGKILL at random points (20,
+ * or 200 with MOESOL_TEST_ALL) and records cut anywhere, after which --resume loses nothing and
+ * does nothing twice. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -290,6 +291,36 @@ static void test_run_survives_an_early_exit(void **state) {
     expect_fault(*state, "exit", STATUS_CRASHED, "exited with code 0 before");
 }
 
+/* Its process is in a session of its own, ignores SIGTERM and holds the pipes open: the case is a
+ * crash all the same, and not a time-out, and the process is ended. */
+static void test_run_ends_what_a_kernel_started(void **state) {
+    expect_fault(*state, "stray", STATUS_CRASHED, "SIGSEGV");
+}
+
+/* What kills a worker that did other cases may be their fault: the case is measured by itself. */
+static void test_run_carries_no_fault_to_the_next_case(void **state) {
+    static const char *const more[] = {"--fault", "carry:2", NULL};
+    struct place *place = *state;
+    struct record record;
+    struct error err = {0};
+    use_folder(place, "carry");
+    begin_with_ceilings(place);
+    assert_int_equal(run(place, "--resume", more), 0);
+    assert_complete(place);
+    assert_said(place, "case 2 again in a fresh process");
+    assert_int_equal(record_read(place->record, &record, &err), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        assert_non_null(strstr(find_case(&record, 2, round)->reason, "SIGSEGV"));
+        assert_null(strstr(find_case(&record, 3, round)->reason, "SIGSEGV"));
+    }
+    record_free(&record);
+}
+
+static void test_run_survives_endless_output(void **state) {
+    expect_fault(*state, "flood", STATUS_TIMEOUT, "not finished after 0.5 s");
+    expect_fault(*state, "chatter", STATUS_TIMEOUT, "not finished after 0.5 s");
+}
+
 /* Starts a run whose kernel hangs at `at`, and waits until its line of the case before is there. */
 static pid_t start_hanging(struct place *place, int lines) {
     static const char *const more[] = {"--fault", "hang:2", NULL};
@@ -366,6 +397,10 @@ static void test_run_says_that_the_disk_is_full(void **state) {
     record_free(&record);
     assert_int_equal(run(place, "--resume", NULL), 0);
     assert_complete(place);
+    /* Not even the first line fits: nothing is left behind. */
+    use_folder(place, "fuller");
+    assert_int_equal(wait_code(start(place, "-o", NULL, 100)), 1);
+    assert_int_equal(access(place->record, F_OK), -1);
 }
 
 static void test_run_refuses_to_mix_suites(void **state) {
@@ -414,6 +449,7 @@ static void test_resume_alone_knows_the_command(void **state) {
         int out = open(place->err, O_WRONLY | O_CREAT | O_TRUNC, 0666);
         dup2(out, 1);
         dup2(out, 2);
+        setenv("OMP_NUM_THREADS", "1", 1); /* another number of cores would be another device */
         execv(command(), (char *const *)arguments);
         _exit(126);
     }
@@ -469,6 +505,36 @@ static void test_kill_at_random_points(void **state) {
         kill_and_resume(place, i, place->run_s * (double)random() / RAND_MAX, i % 10 == 9);
 }
 
+/* A kill or a power cut in the middle of a write leaves the beginning of a record, of any length.
+ * One cut a line, at a random place in it, the first and last byte of a line among them. */
+static void test_resume_from_any_cut(void **state) {
+    struct place *place = *state;
+    int passes = getenv("MOESOL_TEST_ALL") ? 12 : 1;
+    size_t length;
+    use_folder(place, "timed"); /* complete, left by the test above */
+    char *whole = read_text(place->record, &length);
+    assert_true(length > 1000);
+    use_folder(place, "cut");
+    mkdir(place->records, 0777);
+    for (int pass = 0; pass < passes; pass++) {
+        for (size_t begin = 0, next; begin < length; begin = next) {
+            next = begin + strcspn(whole + begin, "\n") + 1;
+            /* Before the first byte, before the newline, after it, or somewhere inside. */
+            size_t at[4] = {begin, next - 1, next, begin + (size_t)random() % (next - begin)};
+            size_t cut = at[random() % 4];
+            if (begin == 0)
+                continue; /* without a first line the ceilings would be measured again */
+            FILE *file = fopen(place->record, "w");
+            assert_int_equal(fwrite(whole, 1, cut, file), cut);
+            assert_int_equal(fclose(file), 0);
+            assert_int_equal(run(place, "--resume", NULL), 0);
+            assert_complete(place);
+            assert_nothing_lost(whole, cut, place);
+        }
+    }
+    free(whole);
+}
+
 static int make_place(void **state) {
     char path[128];
     struct place *place = calloc(1, sizeof *place);
@@ -504,6 +570,9 @@ int main(void) {
         cmocka_unit_test(test_run_survives_a_crash),
         cmocka_unit_test(test_run_survives_a_hang),
         cmocka_unit_test(test_run_survives_an_early_exit),
+        cmocka_unit_test(test_run_ends_what_a_kernel_started),
+        cmocka_unit_test(test_run_survives_endless_output),
+        cmocka_unit_test(test_run_carries_no_fault_to_the_next_case),
         cmocka_unit_test(test_run_is_interrupted),
         cmocka_unit_test(test_worker_dumps_no_core_and_dies_with_its_parent),
         cmocka_unit_test(test_run_says_that_the_disk_is_full),
@@ -511,6 +580,7 @@ int main(void) {
         cmocka_unit_test(test_run_says_that_memory_is_short),
         cmocka_unit_test(test_resume_alone_knows_the_command),
         cmocka_unit_test(test_kill_at_random_points),
+        cmocka_unit_test(test_resume_from_any_cut),
     };
     alarm(900); /* a run that hangs ends the test, too */
     return cmocka_run_group_tests(tests, make_place, drop_place);

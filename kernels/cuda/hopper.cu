@@ -54,7 +54,7 @@ template <int CHUNK_, int WEIGHT_STAGES_, int TOKEN_STAGES_, bool SHARE_> struct
     /* offsets in shared memory */
     static constexpr int TOKENS = WEIGHT_STAGES * WEIGHT_BYTES;
     static constexpr int STAGING = TOKENS + TOKEN_STAGES * TOKEN_BYTES;
-    static constexpr int BARRIERS = STAGING + 2 * CONSUMER_GROUPS * STAGING_BYTES;
+    static constexpr int BARRIERS = STAGING + CONSUMER_GROUPS * STAGING_BYTES;
     static constexpr int BARRIER_COUNT = 2 * (WEIGHT_STAGES + TOKEN_STAGES + TILE_SLOTS);
     static constexpr int TILES = (BARRIERS + 8 * BARRIER_COUNT + 15) / 16 * 16;
     static constexpr int PLAN = TILES + TILE_SLOTS * TILE_BYTES;
@@ -90,7 +90,7 @@ template <class C> struct block {
     __device__ uint32_t weights(int s) const { return shared + s * WEIGHT_BYTES; }
     __device__ uint32_t tokens(int s) const { return shared + C::TOKENS + s * C::TOKEN_BYTES; }
     __device__ uint32_t staging(int group) const {
-        return shared + C::STAGING + 2 * group * STAGING_BYTES;
+        return shared + C::STAGING + group * STAGING_BYTES;
     }
     __device__ uint32_t tile(int s) const { return shared + C::TILES + s * TILE_BYTES; }
     __device__ uint32_t barrier(int i) const { return shared + C::BARRIERS + 8 * i; }
@@ -373,7 +373,7 @@ __device__ __forceinline__ void consume(const arguments &p, const block<C> &s) {
             return_tile<C>(s.tile_empty(t.slot));
         if (!down) { /* I and H are multiples of 64: a band lies inside or outside as a whole */
             if (column < p.I)
-                store_columns<N, BARRIER>(
+                store_columns<N, BARRIER, 1>(
                     [&](int i) {
                         return pack(swiglu(d[0][i], d[1][i]), swiglu(d[0][i + 1], d[1][i + 1]));
                     },
@@ -385,9 +385,9 @@ __device__ __forceinline__ void consume(const arguments &p, const block<C> &s) {
 #pragma unroll
             for (int m = 0; m < 2; m++)
                 if (column + m * BOX_ROWS < p.H)
-                    store_columns<N, BARRIER>([&](int i) { return pack(d[m][i], d[m][i + 1]); },
-                                              p.y + (int64_t)row0 * p.H + column + m * BOX_ROWS,
-                                              p.H, rows, s.staging(GROUP), warp, lane);
+                    store_columns<N, BARRIER, 1>([&](int i) { return pack(d[m][i], d[m][i + 1]); },
+                                                 p.y + (int64_t)row0 * p.H + column + m * BOX_ROWS,
+                                                 p.H, rows, s.staging(GROUP), warp, lane);
         }
     }
 }
@@ -439,19 +439,37 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_kernel(const __grid_constant_
 /* ---- host ---- */
 
 using few_rows = config<96, 5, 4, false>;
-using some_rows = config<160, 4, 4, false>;
-using many_rows = config<144, 5, 3, true>;
-constexpr double FEW = 80, SOME = 150; /* mean rows an expert up to which each is taken */
+using some_rows = config<160, 5, 3, false>;
+using many_rows = config<120, 5, 4, true>;
+using most_rows = config<144, 5, 3, true>;
+/* Mean rows an expert up to which each is taken. Two chunks of 120 hold 205 rows and 2.4 standard
+ * deviations of random routing: a second pair of chunks costs more than a stage gains. */
+constexpr double FEW = 80, SOME = 150, MANY = 205;
 
 double mean_rows(const moe_shape *s) {
     return (double)s->batch_seq_len * s->num_experts_per_tok / s->num_experts;
 }
 
-int64_t padded_rows(const moe_shape *s, const int64_t *rows_per_expert) {
+template <class C> size_t shared_bytes(int64_t experts) {
+    return C::PLAN + 4 * (size_t)(experts + 1);
+}
+
+template <class C> bool fits(int64_t experts) { return shared_bytes<C>(experts) <= 227 * 1024; }
+
+/* Calls with(a configuration for the shape). some_rows and many_rows have no room for the plan of
+ * more than about 700 experts; the other two have. */
+template <class F> auto choose(const moe_shape *s, F with) {
     const double rows = mean_rows(s);
-    return rows <= FEW    ? chunked_rows(s, rows_per_expert, few_rows::CHUNK)
-           : rows <= SOME ? chunked_rows(s, rows_per_expert, some_rows::CHUNK)
-                          : chunked_rows(s, rows_per_expert, many_rows::CHUNK);
+    const int64_t E = s->num_experts;
+    if (rows > FEW && rows <= SOME && fits<some_rows>(E))
+        return with(some_rows());
+    if (rows > SOME && rows <= MANY && fits<many_rows>(E))
+        return with(many_rows());
+    return rows <= SOME ? with(few_rows()) : with(most_rows());
+}
+
+int64_t padded_rows(const moe_shape *s, const int64_t *rows_per_expert) {
+    return choose(s, [&](auto c) { return chunked_rows(s, rows_per_expert, decltype(c)::CHUNK); });
 }
 
 struct layout {
@@ -462,7 +480,9 @@ struct layout {
 layout lay_out(const moe_shape *s) {
     const size_t slots = (size_t)(s->batch_seq_len * s->num_experts_per_tok);
     const size_t chunk_ids = (size_t)s->num_experts + slots / few_rows::CHUNK + 1;
-    static_assert(few_rows::CHUNK <= some_rows::CHUNK && few_rows::CHUNK <= many_rows::CHUNK, "");
+    static_assert(few_rows::CHUNK <= some_rows::CHUNK && few_rows::CHUNK <= many_rows::CHUNK &&
+                      few_rows::CHUNK <= most_rows::CHUNK,
+                  "");
     layout l;
     l.counter_bytes = 4 * (1 + chunk_ids);
     l.counters = moe_rows_bytes(s);
@@ -474,9 +494,9 @@ layout lay_out(const moe_shape *s) {
 
 size_t workspace_bytes(const moe_shape *s, const moe_device *) { return lay_out(s).bytes; }
 
-template <class C> size_t shared_bytes(int experts) { return C::PLAN + 4 * (size_t)(experts + 1); }
-
 template <class C> cudaError_t allow_shared(int experts) {
+    if (!fits<C>(experts))
+        return cudaSuccess;
     return cudaFuncSetAttribute(gemm_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 (int)shared_bytes<C>(experts));
 }
@@ -488,6 +508,8 @@ int create(const moe_shape *s, const moe_device *device, void **out, char *reaso
         e = allow_shared<some_rows>(experts);
     if (e == cudaSuccess)
         e = allow_shared<many_rows>(experts);
+    if (e == cudaSuccess)
+        e = allow_shared<most_rows>(experts);
     if (e != cudaSuccess)
         return ended(e, reason);
     *out = find_gpu(device, reason);
@@ -549,11 +571,8 @@ int run(void *self, const moe_call *call, char *reason) {
     moe_phase_pop(call);
 
     moe_phase_push(call, "gather+gate_up+swiglu+down");
-    const double mean = mean_rows(s);
     if (e == cudaSuccess)
-        e = mean <= FEW    ? launch<few_rows>(g, p, stream)
-            : mean <= SOME ? launch<some_rows>(g, p, stream)
-                           : launch<many_rows>(g, p, stream);
+        e = choose(s, [&](auto c) { return launch<decltype(c)>(g, p, stream); });
     moe_phase_pop(call);
 
     moe_phase_push(call, "combine");

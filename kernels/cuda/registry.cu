@@ -14,15 +14,10 @@ extern const struct moe_kernel moe_cuda_wgmma_fused;
 extern const struct moe_kernel moe_cuda_hopper;
 
 const struct moe_kernel *const moe_cuda_kernels[] = {
-    &moe_cuda_null,
-    &moe_cuda_masked_loop,
-    &moe_cuda_cublas_loop,
-    &moe_cuda_cublas_grouped,
-    &moe_cuda_mma_grouped,
-    &moe_cuda_wgmma_rows,
-    &moe_cuda_wgmma_swap,
-    &moe_cuda_wgmma_fused,
-    &moe_cuda_hopper,
-    nullptr,
+    &moe_cuda_null,        &moe_cuda_masked_loop,
+    &moe_cuda_cublas_loop, &moe_cuda_cublas_grouped,
+    &moe_cuda_mma_grouped, &moe_cuda_wgmma_rows,
+    &moe_cuda_wgmma_swap,  &moe_cuda_wgmma_fused,
+    &moe_cuda_hopper,      nullptr,
 };
 }

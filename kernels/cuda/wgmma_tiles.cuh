@@ -131,13 +131,14 @@ __device__ __forceinline__ float swiglu(float gate, float up) {
 }
 
 constexpr int STORE_TOKENS = 16; /* tokens that a warpgroup stages for one round of row stores */
-constexpr int STAGING_BYTES = STORE_TOKENS * ROW_BYTES; /* each of the warpgroup's two buffers */
+constexpr int STAGING_BYTES = STORE_TOKENS * ROW_BYTES; /* a buffer of the warpgroup */
 
 /* A warpgroup's 64 weight rows (columns of `out`) by up to N tokens, of which `rows` exist, to rows
- * of `out`: 16 tokens at a time are transposed into one of two staging buffers, then leave as whole
- * 128-byte lines. value(i) is the packed pair of accumulators i, i + 1. The barrier between a
- * buffer's filling and emptying also lies between its emptying and its next filling, a round on. */
-template <int N, int GROUP_BARRIER, class VALUE>
+ * of `out`: 16 tokens at a time are transposed into a staging buffer, then leave as whole 128-byte
+ * lines. value(i) is the packed pair of accumulators i, i + 1. With two buffers the barrier between
+ * one's filling and emptying also lies between its emptying and its next filling, a round on; one
+ * buffer takes a second barrier a round. */
+template <int N, int GROUP_BARRIER, int BUFFERS = 2, class VALUE>
 __device__ __forceinline__ void store_columns(VALUE value, __half *out, int stride, int rows,
                                               uint32_t staging, int warp, int lane) {
     /* stmatrix: lanes 8m .. 8m+7 address matrix m: bit 0 its upper 8 columns, bit 1 upper 8 tokens
@@ -151,7 +152,7 @@ __device__ __forceinline__ void store_columns(VALUE value, __half *out, int stri
     for (int n = 0; n < N; n += STORE_TOKENS) {
         if (n >= rows) /* uniform */
             break;
-        const uint32_t buffer = n / STORE_TOKENS % 2 * STAGING_BYTES;
+        const uint32_t buffer = n / STORE_TOKENS % BUFFERS * STAGING_BYTES;
         const bool two = n + 8 < N;
         const int i = n / 2;
         store_transposed_x4(put + buffer, value(i), value(i + 2), two ? value(two ? i + 4 : i) : 0,
@@ -162,13 +163,16 @@ __device__ __forceinline__ void store_columns(VALUE value, __half *out, int stri
                      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                      : "r"(get + buffer)
                      : "memory");
+        if (BUFFERS == 1)
+            named_barrier<GROUP_BARRIER, GROUP_THREADS>();
         if (n + get_token < rows)
             asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y),
                          "r"(v.z), "r"(v.w)
                          : "memory");
         to += STORE_TOKENS * stride;
     }
-    named_barrier<GROUP_BARRIER, GROUP_THREADS>();
+    if (BUFFERS == 2)
+        named_barrier<GROUP_BARRIER, GROUP_THREADS>();
 }
 
 /* ---- host ---- */

@@ -33,6 +33,8 @@ static moe_half to_half(float x) {
         return 0x7e00;
     if (magnitude >= 65520.0f)
         return (moe_half)(sign | 0x7c00);
+    if (magnitude == 0)
+        return (moe_half)sign;
     frexpf(magnitude, &exponent); /* magnitude = m * 2^exponent, m in [0.5, 1) */
     int unit = exponent - 11 > -24 ? exponent - 11 : -24;
     unsigned steps =

@@ -53,8 +53,9 @@ struct collector {
     CUpti_SubscriberHandle subscriber;
     bool registered, running;
     std::atomic<int> iteration;
-    std::atomic<size_t> launch_count;
-    struct launch *launches; /* [LAUNCH_CAPACITY] */
+    std::atomic<size_t> launch_count, allocation_count;
+    struct launch *launches;                       /* [LAUNCH_CAPACITY] */
+    bool allocating[CUPTI_DRIVER_TRACE_CBID_SIZE]; /* driver calls that take memory */
 
     std::mutex mutex; /* guards all below: CUPTI calls back from its own threads */
     std::vector<uint8_t *> empty_buffers;
@@ -72,6 +73,11 @@ int cupti_error(struct error *err, const char *call, CUptiResult result) {
 }
 
 /* --- callbacks ------------------------------------------------------------------------------ */
+
+void count_allocation(void) {
+    if (!thread_is_harness && collector.iteration.load(std::memory_order_relaxed) != NO_ITERATION)
+        collector.allocation_count.fetch_add(1, std::memory_order_relaxed);
+}
 
 void log_launch(uint32_t correlation_id) {
     size_t index = collector.launch_count.fetch_add(1, std::memory_order_relaxed);
@@ -110,7 +116,11 @@ void CUPTIAPI on_callback(void *, CUpti_CallbackDomain domain, CUpti_CallbackId 
         return;
     }
     const CUpti_CallbackData *call = (const CUpti_CallbackData *)data;
-    if (call->callbackSite == CUPTI_API_ENTER)
+    if (call->callbackSite != CUPTI_API_ENTER)
+        return;
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API && collector.allocating[id])
+        count_allocation();
+    else
         log_launch(call->correlationId);
 }
 
@@ -147,13 +157,27 @@ bool is_launching(const char *name) {
     return false;
 }
 
+/* Whether it takes device memory, or host memory that a device can reach. */
+bool is_allocating(const char *name) {
+    static const char *const words[] = {"MemAlloc", "MemCreate", "MemHostAlloc", "ArrayCreate"};
+    for (const char *word : words) {
+        if (strstr(name, word))
+            return true;
+    }
+    return false;
+}
+
 /* Both domains: a record may carry the id of the runtime call or of the driver call inside it. */
 int enable_launch_callbacks(CUpti_CallbackDomain domain, uint32_t id_count, struct error *err) {
     for (uint32_t id = 1; id < id_count; id++) {
         const char *name = NULL;
-        if (cuptiGetCallbackName(domain, id, &name) != CUPTI_SUCCESS || !name ||
-            !is_launching(name))
+        if (cuptiGetCallbackName(domain, id, &name) != CUPTI_SUCCESS || !name)
             continue;
+        bool allocates = domain == CUPTI_CB_DOMAIN_DRIVER_API && is_allocating(name);
+        if (!allocates && !is_launching(name))
+            continue;
+        if (allocates)
+            collector.allocating[id] = true;
         CUptiResult result = cuptiEnableCallback(1, collector.subscriber, domain, id);
         if (result != CUPTI_SUCCESS)
             return cupti_error(err, "cuptiEnableCallback", result);
@@ -440,7 +464,7 @@ int activity_start(struct error *err) {
         return error_set(err, EXIT_FAILED, "activity records: the device failed: %s",
                          cudaGetErrorString(synchronised));
     collector.iteration = NO_ITERATION;
-    collector.launch_count = 0;
+    collector.launch_count = collector.allocation_count = 0;
     thread_phase = NO_PHASE;
     thread_is_harness = false;
     if (allocate(err))
@@ -489,7 +513,7 @@ int activity_take(struct activity **activities, size_t *count, struct error *err
     }
     failed = match_all(&all, collector.launch_count.load(), kept, count, err);
 done:
-    collector.launch_count = 0;
+    collector.launch_count = collector.allocation_count = 0;
     if (failed) {
         free(kept);
         *count = 0;
@@ -498,6 +522,8 @@ done:
     *activities = kept;
     return 0;
 }
+
+size_t activity_allocations(void) { return collector.allocation_count.load(); }
 
 void activity_stop(void) {
     if (!collector.running)

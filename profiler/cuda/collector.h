@@ -31,11 +31,15 @@ void activity_harness(bool on);
  * *activities is malloc()ed for the caller. Errors: dropped buffers, timestamps of zero, end before
  * start, an activity that matches no launch seen. */
 int activity_take(struct activity **activities, size_t *count, struct error *err);
+/* Calls that take device or pinned memory, made inside an iteration by other than the harness,
+ * since the last activity_take(). */
+size_t activity_allocations(void);
 void activity_stop(void);
 
 /* --- counters -------------------------------------------------------------------------------- */
 
-/* The metrics of a level ("basic", "full"), NULL-terminated, static. NULL for another name. */
+/* The metrics of a level ("basic", "full"; "timeline": what is sampled), NULL-terminated, static.
+ * NULL for another name. */
 const char *const *counters_metrics(const char *level);
 
 /* How many passes a level takes on a chip ("GH100"), by the CUPTI host API: needs no GPU. -1 with
@@ -47,6 +51,7 @@ int counters_pass_count(const char *level, const char *chip, struct error *err);
  * call must launch the same work. `prepare(self)` (may be NULL) restores the state before each
  * replay: cold L2, poisoned output; it runs outside all ranges. The same phase name may be pushed
  * many times: its values are combined (sums added, percentages weighted by the range's duration).
+ * gpu__time_duration is the range's, not the launches': see counters.cu.
  * Where counters cannot be had (permission, another profiler, virtualisation) returns 0 with
  * counters->reason. */
 int counters_collect(const char *level, int (*prepare)(void *self), int (*body)(void *self),

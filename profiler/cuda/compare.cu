@@ -76,12 +76,12 @@ static __global__ void __launch_bounds__(COMPARE_THREADS)
 }
 
 /* Figures of every token, into host memory. */
-static cudaError_t compare_all(const struct backend_session *session, const uint16_t *reference,
-                               double atol, struct token_figures *device,
+static cudaError_t compare_all(const struct backend_session *session, const uint16_t *output,
+                               const uint16_t *reference, double atol, struct token_figures *device,
                                struct token_figures *host) {
     const struct moe_shape *shape = &session->suite_case.shape;
     compare_tokens<<<(unsigned)shape->batch_seq_len, COMPARE_THREADS, 0, session->stream>>>(
-        (const __half *)session->output, (const __half *)reference, shape->hidden_size, atol,
+        (const __half *)output, (const __half *)reference, shape->hidden_size, atol,
         session->suite_case.rtol, device);
     cudaError_t status = cudaGetLastError();
     if (!status)
@@ -102,8 +102,7 @@ static double reference_rms(const struct token_figures *figures, int64_t tokens)
 }
 
 static void fill_correctness(const struct moe_shape *shape, const struct token_figures *figures,
-                             struct record_case *record_case) {
-    struct record_correctness *correctness = &record_case->correctness;
+                             struct record_correctness *correctness) {
     double width = (double)shape->hidden_size, matched = 0.0, worst = width;
     correctness->checked = true;
     correctness->tokens_checked = (double)shape->batch_seq_len;
@@ -127,8 +126,8 @@ static void fill_correctness(const struct moe_shape *shape, const struct token_f
     correctness->token_matched_ratio_min = worst / width;
 }
 
-int oracle_compare(struct backend_session *session, struct record_case *record_case,
-                   struct error *err) {
+int oracle_compare(struct backend_session *session, const uint16_t *output, double *used_atol,
+                   struct record_correctness *correctness, struct error *err) {
     const struct moe_shape *shape = &session->suite_case.shape;
     size_t tokens = (size_t)shape->batch_seq_len;
     size_t reference_bytes = tokens * (size_t)shape->hidden_size * sizeof(uint16_t);
@@ -147,18 +146,18 @@ int oracle_compare(struct backend_session *session, struct record_case *record_c
     if (oracle_forward(session, reference, err))
         goto done;
     if (isnan(atol)) { /* a share of the reference's RMS: a first pass finds that */
-        status = compare_all(session, reference, 0.0, device, host);
+        status = compare_all(session, output, reference, 0.0, device, host);
         if (!status)
             atol = session->atol_over_rms * reference_rms(host, shape->batch_seq_len);
     }
     if (!status)
-        status = compare_all(session, reference, atol, device, host);
+        status = compare_all(session, output, reference, atol, device, host);
     if (status) {
         cuda_failed(err, status, "comparing with the reference");
         goto done;
     }
-    record_case->atol = atol;
-    fill_correctness(shape, host, record_case);
+    *used_atol = atol;
+    fill_correctness(shape, host, correctness);
     result = 0;
 done:
     free(host);

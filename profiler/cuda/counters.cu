@@ -1,5 +1,8 @@
 /* Counters of each phase, by CUPTI's range profiler with user ranges and user replay. Every phase
- * opened in a run is a range of its own; ranges of the same phase are combined afterwards. */
+ * opened in a run is a range of its own; ranges of the same phase are combined afterwards. The
+ * device is idle at both edges of a range, so gpu__time_duration holds the launch and what the host
+ * does inside the phase: some 15 us a range, more where it launches often or waits. What a phase
+ * takes is in its samples_ns; counters are for what it moves. */
 #include "collector.h"
 
 #include <cuda_runtime_api.h>

@@ -42,6 +42,8 @@ const struct metric METRICS[] = {
     {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", DURATION},
     {L2_SECTORS, NULL},
     {"lts__t_sector_hit_rate.pct", L2_SECTORS},
+    {"lts__t_sectors_srcunit_tex.sum", NULL}, /* what the SMs ask for; lts__t_bytes has more */
+    {"sm__ops_path_tensor_src_fp16.sum", NULL},
     {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", NULL},
     {"l1tex__t_bytes_pipe_lsu_mem_local_op_ld.sum", NULL},
     {"l1tex__t_bytes_pipe_lsu_mem_local_op_st.sum", NULL},
@@ -70,12 +72,36 @@ constexpr size_t FULL_COUNT = sizeof(METRICS) / sizeof(METRICS[0]);
 constexpr size_t BASIC_COUNT = 9;
 static_assert(FULL_COUNT <= COUNTERS_METRIC_MAX, "a plan holds every metric");
 
-size_t level_count(const char *level) {
-    if (!strcmp(level, "basic"))
-        return BASIC_COUNT;
-    if (!strcmp(level, "full"))
-        return FULL_COUNT;
-    return 0;
+/* `timeline`: what is sampled over the time of an iteration. Sampling has one pass. */
+const struct metric SAMPLED[] = {
+    {SAMPLED_SM_ACTIVE, NULL},
+    {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", NULL},
+    {"dram__bytes_read.sum", NULL},
+    {"dram__bytes_write.sum", NULL},
+    {"sm__cycles_elapsed.avg.per_second", NULL},
+};
+constexpr size_t SAMPLED_COUNT = sizeof(SAMPLED) / sizeof(SAMPLED[0]);
+
+struct level {
+    const char *name;
+    const struct metric *metrics;
+    size_t count;
+    CUpti_ProfilerType type;
+};
+
+const struct level LEVELS[] = {
+    {"basic", METRICS, BASIC_COUNT, CUPTI_PROFILER_TYPE_RANGE_PROFILER},
+    {"full", METRICS, FULL_COUNT, CUPTI_PROFILER_TYPE_RANGE_PROFILER},
+    {"timeline", SAMPLED, SAMPLED_COUNT, CUPTI_PROFILER_TYPE_PM_SAMPLING},
+};
+constexpr size_t LEVEL_COUNT = sizeof(LEVELS) / sizeof(LEVELS[0]);
+
+const struct level *find_level(const char *name) {
+    for (const struct level &level : LEVELS) {
+        if (!strcmp(level.name, name))
+            return &level;
+    }
+    return NULL;
 }
 
 int host_error(struct error *err, const char *call, CUptiResult result) {
@@ -83,11 +109,11 @@ int host_error(struct error *err, const char *call, CUptiResult result) {
                      cupti_mend(result));
 }
 
-int open_host(const char *chip, const uint8_t *availability, struct counters_plan *plan,
-              struct error *err) {
+int open_host(CUpti_ProfilerType type, const char *chip, const uint8_t *availability,
+              struct counters_plan *plan, struct error *err) {
     auto params = cupti_params<CUpti_Profiler_Host_Initialize_Params>(
         CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE);
-    params.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
+    params.profilerType = type;
     params.pChipName = chip;
     params.pCounterAvailabilityImage = availability;
     CUptiResult result = cuptiProfilerHostInitialize(&params);
@@ -117,10 +143,10 @@ int index_of(const struct counters_plan *plan, const char *name) {
 }
 
 /* Metrics come after those that weight them, and the duration, which every chip has, is first. */
-int choose_metrics(size_t count, const char *chip, bool skip_unknown, struct counters_plan *plan,
-                   struct error *err) {
-    for (size_t i = 0; i < count; i++) {
-        const struct metric *metric = &METRICS[i];
+int choose_metrics(const struct level *level, const char *chip, bool skip_unknown,
+                   struct counters_plan *plan, struct error *err) {
+    for (size_t i = 0; i < level->count; i++) {
+        const struct metric *metric = &level->metrics[i];
         if (!is_known(plan, metric->name)) {
             if (skip_unknown && i > 0)
                 continue;
@@ -181,15 +207,14 @@ int make_config(struct counters_plan *plan, struct error *err) {
 } // namespace
 
 const char *const *counters_metrics(const char *level) {
-    static const char *full[FULL_COUNT + 1];
-    static const char *basic[BASIC_COUNT + 1];
-    size_t count = level_count(level);
-    if (!count)
+    static const char *names[LEVEL_COUNT][COUNTERS_METRIC_MAX + 1];
+    const struct level *found = find_level(level);
+    if (!found)
         return NULL;
-    const char **names = count == FULL_COUNT ? full : basic;
-    for (size_t i = 0; i < count; i++)
-        names[i] = METRICS[i].name;
-    return names;
+    const char **row = names[found - LEVELS];
+    for (size_t i = 0; i < found->count; i++)
+        row[i] = found->metrics[i].name;
+    return row;
 }
 
 int counters_pass_count(const char *level, const char *chip, struct error *err) {
@@ -204,12 +229,12 @@ int counters_pass_count(const char *level, const char *chip, struct error *err) 
 int counters_plan_open(const char *level, const char *chip, const uint8_t *availability,
                        bool skip_unknown, struct counters_plan *plan, struct error *err) {
     *plan = {};
-    size_t count = level_count(level);
-    if (!count)
+    const struct level *found = find_level(level);
+    if (!found)
         return error_set(err, EXIT_USAGE, "unknown counter level: %s; use basic or full", level);
-    if (open_host(chip, availability, plan, err))
+    if (open_host(found->type, chip, availability, plan, err))
         return -1;
-    if (choose_metrics(count, chip, skip_unknown, plan, err) || make_config(plan, err)) {
+    if (choose_metrics(found, chip, skip_unknown, plan, err) || make_config(plan, err)) {
         counters_plan_close(plan);
         return -1;
     }

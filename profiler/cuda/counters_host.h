@@ -17,6 +17,9 @@ extern "C" {
 
 #define COUNTERS_METRIC_MAX 64
 
+/* The first metric of level `timeline`: the share of the time in which an SM has work. */
+#define SAMPLED_SM_ACTIVE "sm__cycles_active.avg.pct_of_peak_sustained_elapsed"
+
 /* A level on one chip. */
 struct counters_plan {
     const char *names[COUNTERS_METRIC_MAX];

@@ -16,36 +16,51 @@ static __device__ uint2 draw_four(const uint16_t *table, uint64_t key, uint64_t 
     return make_uint2(a | b << 16, c | d << 16);
 }
 
-static __device__ void draw_all(const uint16_t *table, uint64_t key, uint64_t count,
+/* Elements first, a multiple of 8, and after it. */
+static __device__ void draw_all(const uint16_t *table, uint64_t key, uint64_t start, uint64_t count,
                                 uint16_t *out) {
     uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
     uint64_t first = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     uint64_t groups = count / 8;
     for (uint64_t i = first; i < groups; i += stride) {
-        uint2 low = draw_four(table, key, 2 * i), high = draw_four(table, key, 2 * i + 1);
+        uint64_t counter = start / 4 + 2 * i;
+        uint2 low = draw_four(table, key, counter), high = draw_four(table, key, counter + 1);
         ((uint4 *)out)[i] = make_uint4(low.x, low.y, high.x, high.y);
     }
     if (first < count % 8)
-        out[8 * groups + first] = draw_normal(table, key, 8 * groups + first);
+        out[8 * groups + first] = draw_normal(table, key, start + 8 * groups + first);
 }
 
-static __global__ void draw_normal_shared(const uint16_t *table, uint64_t key, uint64_t count,
-                                          uint16_t *out) {
+static __global__ void draw_normal_shared(const uint16_t *table, uint64_t key, uint64_t start,
+                                          uint64_t count, uint16_t *out) {
     extern __shared__ uint4 shared[];
     for (int i = threadIdx.x; i < DRAW_TABLE_SIZE / 8; i += blockDim.x)
         shared[i] = ((const uint4 *)table)[i];
     __syncthreads();
-    draw_all((const uint16_t *)shared, key, count, out);
+    draw_all((const uint16_t *)shared, key, start, count, out);
 }
 
 /* For devices whose blocks can't have 128 KiB of shared memory, and for small tensors. */
 static __global__ void draw_normal_cached(const uint16_t *__restrict__ table, uint64_t key,
-                                          uint64_t count, uint16_t *out) {
-    draw_all(table, key, count, out);
+                                          uint64_t start, uint64_t count, uint16_t *out) {
+    draw_all(table, key, start, count, out);
+}
+
+/* For a part that does not begin at a multiple of 8 elements. */
+static __global__ void draw_normal_each(const uint16_t *__restrict__ table, uint64_t key,
+                                        uint64_t start, uint64_t count, uint16_t *out) {
+    uint64_t stride = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride)
+        out[i] = draw_normal(table, key, start + i);
 }
 
 cudaError_t inputs_draw_normal(const uint16_t *table, uint64_t key, uint64_t count, uint16_t *out,
                                cudaStream_t stream) {
+    return inputs_draw_normal_range(table, key, 0, count, out, stream);
+}
+
+cudaError_t inputs_draw_normal_range(const uint16_t *table, uint64_t key, uint64_t first,
+                                     uint64_t count, uint16_t *out, cudaStream_t stream) {
     int device = 0, sm_count = 0, shared = 0;
     cudaError_t status = cudaGetDevice(&device);
     if (!status)
@@ -54,15 +69,21 @@ cudaError_t inputs_draw_normal(const uint16_t *table, uint64_t key, uint64_t cou
         status = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (status)
         return status;
+    if (first % 8) {
+        draw_normal_each<<<2 * sm_count, draw_threads, 0, stream>>>(table, key, first, count, out);
+        return cudaGetLastError();
+    }
     if ((size_t)shared < table_bytes) {
-        draw_normal_cached<<<2 * sm_count, draw_threads, 0, stream>>>(table, key, count, out);
+        draw_normal_cached<<<2 * sm_count, draw_threads, 0, stream>>>(table, key, first, count,
+                                                                      out);
         return cudaGetLastError();
     }
     status = cudaFuncSetAttribute(draw_normal_shared, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   (int)table_bytes);
     if (status)
         return status;
-    draw_normal_shared<<<sm_count, draw_threads, table_bytes, stream>>>(table, key, count, out);
+    draw_normal_shared<<<sm_count, draw_threads, table_bytes, stream>>>(table, key, first, count,
+                                                                        out);
     return cudaGetLastError();
 }
 

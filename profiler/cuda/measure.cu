@@ -1,16 +1,24 @@
 /* Times a prepared case: warm-ups, then a series with activity records, which give latency and
- * phases, then a short one without, which shows what recording costs. Every iteration starts from
- * fresh inputs, poisoned output and workspace and a cold L2, unless the series is back to back. */
+ * phases, between two short ones without, which show what recording costs. Every iteration starts
+ * from fresh inputs, poisoned output and workspace and a cold L2, unless the series is back to
+ * back. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "../../core/stats.h"
+#include "../parent_clock.h"
 #include "../timeline.h"
 #include "collector.h"
 #include "session.h"
 
 static const int quiet_sample_count = 5; /* the series without activity records */
 static const int allocation_tries = 3;
+
+/* Outputs of the iterations that are checked in the end, each a copy taken right after its run. */
+struct kept {
+    struct checked_iterations checked;
+    uint16_t *outputs[CHECKED_ITERATIONS]; /* device memory */
+};
 
 /* One series of iterations; its event times land in event_ns. */
 struct series {
@@ -20,7 +28,20 @@ struct series {
     enum sink_mode mode;
     cudaEvent_t *events; /* a begin and an end for each iteration */
     double *event_ns;
+    struct kept *kept;                     /* NULL: nothing of this series is checked */
+    const struct measure_options *options; /* NULL: no marks */
+    struct iteration iteration;            /* the one at hand */
 };
+
+static struct series new_series(struct backend_session *session, int count, bool back_to_back,
+                                enum sink_mode mode) {
+    struct series series = {};
+    series.session = session;
+    series.count = count;
+    series.back_to_back = back_to_back;
+    series.mode = mode;
+    return series;
+}
 
 static void free_series(struct series *series) {
     for (int i = 0; series->events && i < 2 * series->count; i++)
@@ -44,15 +65,68 @@ static int make_series(struct series *series, struct error *err) {
     return 0;
 }
 
-/* Iteration i: draw i + 1, or draw 1 throughout where the series is back to back. */
+static size_t output_bytes(const struct backend_session *session) {
+    const struct moe_shape *shape = &session->suite_case.shape;
+    return (size_t)shape->batch_seq_len * (size_t)shape->hidden_size * sizeof(uint16_t);
+}
+
+/* A line before and after the run for who else has a clock (parent_clock.h). */
+static void mark(const struct series *series, bool end) {
+    const struct measure_options *options = series->options;
+    if (!options || !options->mark || series->back_to_back)
+        return;
+    if (end)
+        options->mark(options->mark_self, true);
+    else
+        parent_clock_settle(options->mark, options->mark_self);
+}
+
+/* Back to back, only the last output is there to be kept. The device is idle: nothing that a kernel
+ * left running on a stream of its own is waited for here. */
+static int keep_output(struct series *series, struct error *err) {
+    struct checked_iterations *checked = &series->kept->checked;
+    int slot = 0;
+    if (series->back_to_back) {
+        checked->count = 1;
+        checked->index[0] = series->count - 1;
+        checked->made[0] = series->iteration;
+    } else {
+        slot = checked_iterations_take(checked, &series->iteration);
+    }
+    if (slot < 0)
+        return 0;
+    cudaError_t status = cudaMemcpyAsync(series->kept->outputs[slot], series->session->output,
+                                         output_bytes(series->session), cudaMemcpyDeviceToDevice,
+                                         series->session->stream);
+    if (!status)
+        status = cudaStreamSynchronize(series->session->stream);
+    return status ? cuda_failed(err, status, "keeping an output to be checked") : 0;
+}
+
+/* What follows a run, none of it the kernel's. */
+static int end_iteration(struct series *series, struct error *err) {
+    int result = 0;
+    activity_harness(true);
+    if (series->kept)
+        result = keep_output(series, err);
+    if (!result && !series->back_to_back)
+        result = integrity_check(series->session, err);
+    activity_harness(false);
+    return result;
+}
+
+/* Each iteration has a secret draw of its own; back to back, the first one's stays. */
 static int run_iteration(struct series *series, int i, struct error *err) {
     struct backend_session *session = series->session;
+    bool last = i == series->count - 1;
     if (!series->back_to_back || i == 0) {
+        series->iteration = session_secret_iteration(session);
         activity_harness(true);
-        if (session_make_cold(session, (uint64_t)i + 1, err))
+        if (session_make_cold(session, &series->iteration, err))
             return -1;
         activity_harness(false);
     }
+    mark(series, false);
     if (series->mode == SINK_ACTIVITY)
         activity_iteration(i);
     cudaError_t status = cudaEventRecord(series->events[2 * i], session->stream);
@@ -63,7 +137,10 @@ static int run_iteration(struct series *series, int i, struct error *err) {
     status = cudaEventRecord(series->events[2 * i + 1], session->stream);
     if (status)
         return cuda_failed(err, status, "cudaEventRecord");
-    return series->back_to_back ? 0 : session_wait(session, err);
+    if ((!series->back_to_back || last) && session_wait(session, err))
+        return -1;
+    mark(series, true);
+    return series->back_to_back && !last ? 0 : end_iteration(series, err);
 }
 
 static int run_series(struct series *series, struct error *err) {
@@ -86,7 +163,7 @@ static int run_series(struct series *series, struct error *err) {
 /* A series whose median event time is all that is wanted. */
 static int run_quiet(struct backend_session *session, int count, bool back_to_back,
                      double *median_ns, struct error *err) {
-    struct series series = {session, count, back_to_back, SINK_QUIET, NULL, NULL};
+    struct series series = new_series(session, count, back_to_back, SINK_QUIET);
     int result = make_series(&series, err);
     if (!result)
         result = run_series(&series, err);
@@ -102,7 +179,8 @@ static int run_allocates(struct backend_session *session, uint64_t *bytes, struc
     size_t before = 0, after = 0, total = 0;
     uint64_t pool_before = 0, pool_high = 0, zero = 0;
     cudaMemPool_t pool = NULL;
-    if (session_make_cold(session, 1, err))
+    struct iteration iteration = session_secret_iteration(session);
+    if (session_make_cold(session, &iteration, err))
         return -1;
     cudaError_t status = cudaDeviceGetDefaultMemPool(&pool, session->device_index);
     if (!status)
@@ -155,39 +233,65 @@ static int take_timeline(struct series *series, struct record_case *record_case,
         return -1;
     struct timeline timeline = {activities, count, series->count, names, phases->count};
     int result = timeline_summarize(&timeline, record_case, err);
+    if (!result && series->options && series->options->timeline)
+        result = timeline_launches(&timeline, series->options->timeline, NULL, err);
     free(activities);
     return result;
 }
 
-/* One run whose records are thrown away: the first one with collection on pays for its buffers. */
-static int discard_first_collection(struct backend_session *session, bool back_to_back,
-                                    struct error *err) {
-    struct series series = {session, 1, back_to_back, SINK_ACTIVITY, NULL, NULL};
+/* Runs whose records are thrown away; collection is on. */
+static int discard_collection(struct backend_session *session, int count, bool back_to_back,
+                              struct error *err) {
+    struct series series = new_series(session, count, back_to_back, SINK_ACTIVITY);
     struct activity *activities = NULL;
-    size_t count = 0;
+    size_t activity_count = 0;
     int result = make_series(&series, err);
     if (!result)
         result = run_series(&series, err);
     if (!result)
-        result = activity_take(&activities, &count, err);
+        result = activity_take(&activities, &activity_count, err);
     free(activities);
     free_series(&series);
     return result;
 }
 
+/* Collection is on, so that the phases of a graph that is captured in the first run are noted. */
+static int warm_up(struct backend_session *session, const struct measure_options *options,
+                   struct error *err) {
+    if (!options->warmup_count)
+        return 0;
+    if (!options->collect)
+        return run_quiet(session, options->warmup_count, options->back_to_back, NULL, err);
+    if (activity_start(err))
+        return -1;
+    int result = discard_collection(session, options->warmup_count, options->back_to_back, err);
+    activity_stop();
+    return result;
+}
+
 /* The timed series with activity records. */
 static int measure_collected(struct backend_session *session, const struct measure_options *options,
-                             struct record_case *record_case, struct error *err) {
-    struct series series = {
-        session, options->sample_count, options->back_to_back, SINK_ACTIVITY, NULL, NULL};
+                             struct kept *kept, struct record_case *record_case,
+                             struct error *err) {
+    struct series series =
+        new_series(session, options->sample_count, options->back_to_back, SINK_ACTIVITY);
     int result = -1;
     if (activity_start(err))
         return -1;
-    if (discard_first_collection(session, options->back_to_back, err) || make_series(&series, err))
+    /* The first run with collection on pays for its buffers. */
+    if (discard_collection(session, 1, options->back_to_back, err) || make_series(&series, err))
         goto done;
+    series.kept = kept;
+    series.options = options;
     telemetry_start(session->telemetry);
     result = run_series(&series, err);
     telemetry_stop(session->telemetry, &record_case->telemetry);
+    if (!result && activity_allocations())
+        result =
+            error_set(err, EXIT_FAILED,
+                      "kernel %s allocates device memory in a timed run: %zu calls; a kernel's "
+                      "memory must come from call->workspace",
+                      session->kernel->name, activity_allocations());
     if (!result)
         result = take_timeline(&series, record_case, err);
     if (!result)
@@ -201,10 +305,12 @@ done:
 
 /* The timed series by events alone: no phases, no gaps. */
 static int measure_events(struct backend_session *session, const struct measure_options *options,
-                          struct record_case *record_case, struct error *err) {
-    struct series series = {session, options->sample_count, options->back_to_back, SINK_QUIET, NULL,
-                            NULL};
+                          struct kept *kept, struct record_case *record_case, struct error *err) {
+    struct series series =
+        new_series(session, options->sample_count, options->back_to_back, SINK_QUIET);
     int result = make_series(&series, err);
+    series.kept = kept;
+    series.options = options;
     if (!result) {
         telemetry_start(session->telemetry);
         result = run_series(&series, err);
@@ -220,22 +326,85 @@ static int measure_events(struct backend_session *session, const struct measure_
     return result;
 }
 
+static int make_kept(struct backend_session *session, struct kept *kept, struct error *err) {
+    for (int i = 0; i < CHECKED_ITERATIONS; i++) {
+        cudaError_t status = cudaMalloc((void **)&kept->outputs[i], output_bytes(session));
+        if (status)
+            return cuda_failed(err, status, "allocating outputs to be checked");
+    }
+    return 0;
+}
+
+static void free_kept(struct kept *kept) {
+    for (int i = 0; i < CHECKED_ITERATIONS; i++)
+        cudaFree(kept->outputs[i]);
+}
+
+/* The inputs of each kept iteration are made again, from its draw, for the oracle. */
+static int check_kept(struct backend_session *session, const struct kept *kept,
+                      struct record_case *record_case, struct error *err) {
+    if (integrity_check_weights(session, err))
+        return -1;
+    for (int i = 0; i < kept->checked.count; i++) {
+        struct record_correctness one = {};
+        double atol = NAN;
+        if (session_make_cold(session, &kept->checked.made[i], err) ||
+            oracle_compare(session, kept->outputs[i], &atol, &one, err))
+            return -1;
+        checked_iterations_join(&record_case->timed_correctness, &one);
+    }
+    checked_iterations_record(&kept->checked, record_case);
+    return session_restore_weights(session, err);
+}
+
+/* The enforced power limit and clocks are as they were when the device was opened. */
+static int check_settings(struct backend_session *session, struct error *err) {
+    struct telemetry_settings now;
+    char text[128];
+    telemetry_settings(session->telemetry, &now);
+    if (!telemetry_settings_differ(&session->settings, &now, text, sizeof text))
+        return 0;
+    return error_set(err, EXIT_FAILED,
+                     "the device's settings changed while kernel %s was measured: %s; measure it "
+                     "again with nobody changing them",
+                     session->kernel->name, text);
+}
+
+/* The timed series and, where activity is collected, short ones without. */
+static int measure_series(struct backend_session *session, const struct measure_options *options,
+                          struct kept *kept, struct record_case *record_case, struct error *err) {
+    if (!options->collect)
+        return measure_events(session, options, kept, record_case, err);
+    /* Before and after, so that a steady drift of the clocks does not look like a cost. */
+    double before_ns = NAN, after_ns = NAN;
+    int quiet =
+        options->sample_count < quiet_sample_count ? options->sample_count : quiet_sample_count;
+    if (run_quiet(session, quiet, options->back_to_back, &before_ns, err) ||
+        measure_collected(session, options, kept, record_case, err) ||
+        run_quiet(session, quiet, options->back_to_back, &after_ns, err))
+        return -1;
+    record_case->event_ns = (before_ns + after_ns) / 2;
+    return 0;
+}
+
 int session_measure(struct backend_session *session, const struct measure_options *options,
                     struct record_case *record_case, struct error *err) {
     if (options->sample_count < 1)
         return error_set(err, EXIT_FAILED, "no iteration to time: %d samples wanted",
                          options->sample_count);
-    if (options->warmup_count > 0 &&
-        run_quiet(session, options->warmup_count, options->back_to_back, NULL, err))
+    if (warm_up(session, options, err))
         return -1;
     record_case->warmup_count = options->warmup_count;
     if (check_allocation(session, err))
         return -1;
-    if (!options->collect)
-        return measure_events(session, options, record_case, err);
-    if (measure_collected(session, options, record_case, err))
-        return -1;
-    int quiet =
-        options->sample_count < quiet_sample_count ? options->sample_count : quiet_sample_count;
-    return run_quiet(session, quiet, options->back_to_back, &record_case->event_ns, err);
+    struct kept kept = {};
+    int result = make_kept(session, &kept, err);
+    if (!result)
+        result = measure_series(session, options, &kept, record_case, err);
+    if (!result)
+        result = check_kept(session, &kept, record_case, err);
+    if (!result)
+        result = check_settings(session, err);
+    free_kept(&kept);
+    return result;
 }

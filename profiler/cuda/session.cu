@@ -61,6 +61,10 @@ static cudaError_t open_buffers(struct backend_session *session) {
     session->flush_bytes = 2 * (size_t)session->properties.l2CacheSize;
     if (!status)
         status = cudaMalloc(&session->flush, session->flush_bytes);
+    if (!status)
+        status = cudaMalloc((void **)&session->sums, SESSION_SUMS * sizeof *session->sums);
+    if (!status)
+        session->persisting_bytes = integrity_persisting_bytes();
     return status;
 }
 
@@ -111,6 +115,7 @@ static int cuda_open(int device_index, struct backend_session **out, struct erro
     }
     if (!cudaDeviceGetPCIBusId(address, sizeof address, device_index))
         session->telemetry = telemetry_open(address);
+    telemetry_settings(session->telemetry, &session->settings);
     *out = session;
     return 0;
 fail:
@@ -160,12 +165,12 @@ static void free_weights(struct backend_session *session) {
     memset(&session->loaded, 0, sizeof session->loaded);
 }
 
-/* The most that the buffers of one case and its check take, workspace of the kernel left out: it is
- * not known yet. */
+/* The most that the buffers of one case, the outputs that are kept for its checks and the oracle
+ * take, workspace of the kernel left out: it is not known yet. */
 static size_t case_bytes(const struct moe_shape *shape) {
     size_t tokens = (size_t)shape->batch_seq_len;
     size_t slots = tokens * (size_t)shape->num_experts_per_tok;
-    return 2 * tokens * (size_t)shape->hidden_size * sizeof(uint16_t) +
+    return (2 + CHECKED_ITERATIONS) * tokens * (size_t)shape->hidden_size * sizeof(uint16_t) +
            slots * (sizeof(int64_t) + sizeof(uint16_t)) + oracle_bytes(shape);
 }
 
@@ -198,6 +203,8 @@ static int set_routing(struct backend_session *session, const struct suite *suit
     uint64_t *host = NULL, *device = NULL;
     size_t bytes = (size_t)shape->num_experts * sizeof *host;
     cudaFree((void *)session->routing.cumulative);
+    free(session->cumulative_host);
+    session->cumulative_host = NULL;
     memset(&session->routing, 0, sizeof session->routing);
     session->routing.kind = suite->routing;
     session->routing.num_experts = shape->num_experts;
@@ -212,7 +219,7 @@ static int set_routing(struct backend_session *session, const struct suite *suit
     cudaError_t status = cudaMalloc((void **)&device, bytes);
     if (!status)
         status = cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice);
-    free(host);
+    session->cumulative_host = host;
     session->routing.cumulative = device;
     return status ? cuda_failed(err, status, "copying the routing table") : 0;
 }
@@ -262,7 +269,8 @@ static int cuda_load(struct backend_session *session, const struct suite *suite,
     }
     session->loaded = *shape;
     session->loaded_seed = suite->seed;
-    return 0;
+    session->weights = iteration_plain(0);
+    return integrity_weights_sum(session, &session->weights_sum, err);
 }
 
 /* --- prepare, finish: one case --------------------------------------------------------------- */
@@ -327,6 +335,8 @@ static void cuda_close(struct backend_session *session) {
     cudaFree(session->hidden_table);
     cudaFree(session->weight_table);
     cudaFree(session->flush);
+    cudaFree(session->sums);
+    free(session->cumulative_host);
     if (session->begin)
         cudaEventDestroy(session->begin);
     if (session->end)
@@ -344,7 +354,7 @@ static int allocate_case(struct backend_session *session, struct error *err) {
     session->workspace_bytes = session->kernel->workspace_bytes(shape, &session->device);
     cudaError_t status = cudaMalloc((void **)&session->hidden, activation_bytes);
     if (!status)
-        status = cudaMalloc((void **)&session->output, activation_bytes);
+        status = cudaMalloc((void **)&session->output, activation_bytes + SESSION_GUARD_BYTES);
     if (!status)
         status = cudaMalloc((void **)&session->topk_idx, slots * sizeof(int64_t));
     if (!status)
@@ -352,7 +362,7 @@ static int allocate_case(struct backend_session *session, struct error *err) {
     if (status)
         return cuda_failed(err, status, "allocating a case's inputs and output");
     if (session->workspace_bytes)
-        status = cudaMalloc(&session->workspace, session->workspace_bytes);
+        status = cudaMalloc(&session->workspace, session->workspace_bytes + SESSION_GUARD_BYTES);
     if (status == cudaErrorMemoryAllocation) {
         size_t available = 0, total = 0;
         cudaGetLastError();
@@ -495,30 +505,82 @@ int session_run(struct backend_session *session, enum sink_mode mode, struct err
     return 0;
 }
 
-int session_make_cold(struct backend_session *session, uint64_t draw, struct error *err) {
+struct iteration session_secret_iteration(const struct backend_session *session) {
+    struct draw_routing routing = session->routing;
+    routing.cumulative = session->cumulative_host;
+    return iteration_secret(&routing, session->seed, session->suite_case.shape.batch_seq_len);
+}
+
+/* The experts of `which`, from draw `draw`. */
+static cudaError_t draw_expert_weights(struct backend_session *session,
+                                       const struct iteration *which, uint64_t draw) {
+    const struct moe_shape *shape = &session->loaded;
+    uint64_t each = (uint64_t)shape->moe_intermediate_size * (uint64_t)shape->hidden_size;
+    const struct {
+        enum draw_tensor tensor;
+        uint16_t *weights;
+    } parts[] = {{DRAW_GATE, session->gate}, {DRAW_UP, session->up}, {DRAW_DOWN, session->down}};
+    cudaError_t status = cudaSuccess;
+    for (int i = 0; i < which->expert_count && !status; i++)
+        for (int part = 0; part < 3 && !status; part++) {
+            uint64_t first = (uint64_t)which->experts[i] * each;
+            status = inputs_draw_normal_range(
+                session->weight_table, draw_key(session->seed, parts[part].tensor, draw), first,
+                each, parts[part].weights + first, session->stream);
+        }
+    return status;
+}
+
+static cudaError_t restore_weights(struct backend_session *session) {
+    cudaError_t status = draw_expert_weights(session, &session->weights, 0);
+    session->weights = iteration_plain(0);
+    return status;
+}
+
+int session_restore_weights(struct backend_session *session, struct error *err) {
+    cudaError_t status = restore_weights(session);
+    return status ? cuda_failed(err, status, "drawing the weights again") : 0;
+}
+
+static cudaError_t draw_iteration(struct backend_session *session,
+                                  const struct iteration *iteration) {
+    cudaError_t status = restore_weights(session);
+    if (!status)
+        status = draw_expert_weights(session, iteration, iteration->draw);
+    session->weights = *iteration;
+    return status ? status : draw_small_inputs(session, iteration->draw);
+}
+
+int session_make_cold(struct backend_session *session, const struct iteration *iteration,
+                      struct error *err) {
     const struct moe_shape *shape = &session->suite_case.shape;
     size_t output_bytes = (size_t)shape->batch_seq_len * (size_t)shape->hidden_size * 2;
-    cudaError_t status = draw_small_inputs(session, draw);
+    cudaError_t status = draw_iteration(session, iteration);
     if (!status) /* 0xffff is a NaN */
         status = cudaMemsetAsync(session->output, 0xff, output_bytes, session->stream);
     if (!status && session->workspace_bytes)
         status =
             cudaMemsetAsync(session->workspace, 0xff, session->workspace_bytes, session->stream);
     if (!status)
+        status = integrity_seal(session);
+    if (!status) /* persisting lines would outlive the flush */
+        status = cudaCtxResetPersistingL2Cache();
+    if (!status)
         status = flush_l2(session->flush, session->flush_bytes, session->stream);
     if (!status)
         status = cudaStreamSynchronize(session->stream);
-    if (!status)
-        status = cudaCtxResetPersistingL2Cache();
     return status ? cuda_failed(err, status, "preparing a cold run") : 0;
 }
 
 static int cuda_check(struct backend_session *session, uint64_t draw,
                       struct record_case *record_case, struct error *err) {
-    if (session_make_cold(session, draw, err) || session_run(session, SINK_QUIET, err) ||
-        session_wait(session, err))
+    struct iteration iteration = iteration_plain(draw);
+    if (session_make_cold(session, &iteration, err) || session_run(session, SINK_QUIET, err) ||
+        session_wait(session, err) || integrity_check(session, err) ||
+        integrity_check_weights(session, err))
         return -1;
-    return oracle_compare(session, record_case, err);
+    return oracle_compare(session, session->output, &record_case->atol, &record_case->correctness,
+                          err);
 }
 
 static int cuda_read_output(struct backend_session *session, const int64_t *tokens, size_t count,
@@ -546,7 +608,8 @@ struct counted_run {
 
 static int counted_prepare(void *self) {
     struct counted_run *run = (struct counted_run *)self;
-    return session_make_cold(run->session, 0, run->err);
+    struct iteration iteration = iteration_plain(0);
+    return session_make_cold(run->session, &iteration, run->err);
 }
 
 static int counted_body(void *self) {
@@ -567,7 +630,8 @@ static int cuda_metrics(const char *level, const char *const **names, int *pass_
                         struct error *err) {
     *names = counters_metrics(level);
     if (!*names)
-        return error_set(err, EXIT_USAGE, "no such counter level: %s; basic or full", level);
+        return error_set(err, EXIT_USAGE, "no such counter level: %s; basic, full or timeline",
+                         level);
     *pass_count = counters_pass_count(level, "GH100", err);
     return *pass_count < 0 ? -1 : 0;
 }
@@ -588,5 +652,6 @@ extern "C" const struct backend moesol_cuda_backend = {
     .read_output = cuda_read_output,
     .count = cuda_count,
     .metrics = cuda_metrics,
+    .sample = session_sample,
     .finish = cuda_finish,
 };

@@ -7,10 +7,14 @@
 
 #include "../../cases/draw.h"
 #include "../backend.h"
+#include "../iteration.h"
 #include "telemetry.h"
 
 #define SESSION_MAX_PHASES 64
 #define SESSION_PHASE_NAME 64
+/* Bytes after output and workspace that no kernel may change. */
+#define SESSION_GUARD_BYTES 256
+#define SESSION_SUMS 5
 
 /* Where a phase that a kernel opens goes. */
 enum sink_mode {
@@ -32,7 +36,8 @@ struct backend_session {
     int device_index;
     struct cudaDeviceProp properties;
     struct moe_device device;
-    struct telemetry *telemetry; /* NULL where NVML cannot be had */
+    struct telemetry *telemetry;        /* NULL where NVML cannot be had */
+    struct telemetry_settings settings; /* before any kernel's code ran */
     cudaStream_t stream;
     cudaEvent_t begin, end;
 
@@ -40,6 +45,8 @@ struct backend_session {
     uint16_t *hidden_table, *weight_table;
     void *flush;
     size_t flush_bytes;
+    uint64_t *sums;          /* [SESSION_SUMS] of integrity.cu, on the device */
+    size_t persisting_bytes; /* of the L2, as the device had it */
 
     /* load(): what the suite says of every case, and the weights. */
     uint64_t seed;
@@ -49,6 +56,8 @@ struct backend_session {
     struct moe_shape loaded;     /* H, I, E of the weights; num_experts 0: none */
     uint64_t loaded_seed;
     uint16_t *gate, *up, *down;
+    uint64_t weights_sum;     /* as loaded */
+    struct iteration weights; /* whose experts differ from that at the moment */
 
     /* prepare(): the case at hand. kernel NULL: none. */
     const struct moe_kernel *kernel;
@@ -58,6 +67,7 @@ struct backend_session {
     int64_t *topk_idx;
     void *workspace;
     size_t workspace_bytes;
+    uint64_t sealed[SESSION_SUMS]; /* checksums before the run at hand */
     struct phase_table phases;
     struct moe_phase_sink sink;
 };
@@ -73,15 +83,42 @@ int session_run(struct backend_session *session, enum sink_mode mode, struct err
 /* Waits for the device. */
 int session_wait(struct backend_session *session, struct error *err);
 
-/* Brings the state before a cold run about, and waits: small inputs of `draw`, output and workspace
- * poisoned, L2 cold. */
-int session_make_cold(struct backend_session *session, uint64_t draw, struct error *err);
+/* Brings the state before a cold run about, and waits: small inputs and changed experts of the
+ * iteration, output and workspace poisoned, inputs sealed, L2 cold. */
+int session_make_cold(struct backend_session *session, const struct iteration *iteration,
+                      struct error *err);
+
+/* An iteration of the prepared case that no kernel can foresee. */
+struct iteration session_secret_iteration(const struct backend_session *session);
+
+/* The weights as loaded. */
+int session_restore_weights(struct backend_session *session, struct error *err);
+
+/* --- integrity.cu ---------------------------------------------------------------------------- */
+
+/* The part of the L2 that is set aside for lines that persist; 0 where there is no such thing. */
+size_t integrity_persisting_bytes(void);
+
+/* Notes the checksums of inputs and guards; waits. */
+cudaError_t integrity_seal(struct backend_session *session);
+
+/* After the run: a changed input, a write past the end of output or workspace, or L2 lines set to
+ * persist is an error. */
+int integrity_check(struct backend_session *session, struct error *err);
+
+int integrity_weights_sum(struct backend_session *session, uint64_t *sum, struct error *err);
+
+/* Restores the weights; that they are not those of load() is an error. */
+int integrity_check_weights(struct backend_session *session, struct error *err);
 
 /* --- inputs.cu ------------------------------------------------------------------------------- */
 
 /* count elements of a normal tensor. Asynchronous on `stream`; out 16-byte aligned. */
 cudaError_t inputs_draw_normal(const uint16_t *table, uint64_t key, uint64_t count, uint16_t *out,
                                cudaStream_t stream);
+/* Elements first .. first + count - 1 of it. */
+cudaError_t inputs_draw_normal_range(const uint16_t *table, uint64_t key, uint64_t first,
+                                     uint64_t count, uint16_t *out, cudaStream_t stream);
 cudaError_t inputs_draw_topk_idx(const struct draw_routing *routing, uint64_t key, int64_t tokens,
                                  int64_t *out, cudaStream_t stream);
 cudaError_t inputs_draw_topk_weight(uint64_t key, int64_t tokens, int64_t k, uint16_t *out,
@@ -98,11 +135,17 @@ cudaError_t flush_l2(void *scratch, size_t bytes, cudaStream_t stream);
 int session_measure(struct backend_session *session, const struct measure_options *options,
                     struct record_case *record_case, struct error *err);
 
+/* --- sample.cu ------------------------------------------------------------------------------ */
+
+int session_sample(struct backend_session *session, struct record_timeline *timeline,
+                   struct error *err);
+
 /* --- oracle.cu ------------------------------------------------------------------------------- */
 
-/* Compares output with the oracle's result for the inputs that stand in the session's buffers. */
-int oracle_compare(struct backend_session *session, struct record_case *record_case,
-                   struct error *err);
+/* Compares output ([T, H], device memory) with the oracle's result for the inputs and weights that
+ * stand in the session's buffers. *atol: the tolerance that was used. */
+int oracle_compare(struct backend_session *session, const uint16_t *output, double *atol,
+                   struct record_correctness *correctness, struct error *err);
 
 /* Device memory that oracle_compare() takes for a shape. */
 size_t oracle_bytes(const struct moe_shape *shape);

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -45,6 +46,7 @@ struct nvml_functions {
     int (*temperature)(nvml_device, unsigned, unsigned *);
     int (*throttle)(nvml_device, unsigned long long *);
     int (*power_limit)(nvml_device, unsigned *);
+    int (*set_clock)(nvml_device, unsigned, unsigned *);
     int (*ecc)(nvml_device, unsigned *, unsigned *);
     int (*mig)(nvml_device, unsigned *, unsigned *);
 };
@@ -91,6 +93,7 @@ static void find_all(void *library, struct nvml_functions *nvml) {
     find(library, "nvmlDeviceGetTemperature", &nvml->temperature);
     find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml->throttle);
     find(library, "nvmlDeviceGetEnforcedPowerLimit", &nvml->power_limit);
+    find(library, "nvmlDeviceGetApplicationsClock", &nvml->set_clock);
     find(library, "nvmlDeviceGetEccMode", &nvml->ecc);
     find(library, "nvmlDeviceGetMigMode", &nvml->mig);
 }
@@ -140,6 +143,41 @@ void telemetry_describe(struct telemetry *telemetry, struct record_device *devic
         strcpy(device->ecc, value ? "on" : "off");
     if (nvml->mig && !nvml->mig(telemetry->device, &value, &pending))
         strcpy(device->mig, value ? "on" : "off");
+}
+
+void telemetry_settings(struct telemetry *telemetry, struct telemetry_settings *out) {
+    unsigned value = 0;
+    out->power_limit_w = out->sm_clock_mhz = out->memory_clock_mhz = NAN;
+    if (!telemetry)
+        return;
+    const struct nvml_functions *nvml = &telemetry->nvml;
+    if (nvml->power_limit && !nvml->power_limit(telemetry->device, &value))
+        out->power_limit_w = value / 1000.0;
+    if (nvml->set_clock && !nvml->set_clock(telemetry->device, NVML_CLOCK_SM_DOMAIN, &value))
+        out->sm_clock_mhz = value;
+    if (nvml->set_clock && !nvml->set_clock(telemetry->device, NVML_CLOCK_MEMORY_DOMAIN, &value))
+        out->memory_clock_mhz = value;
+}
+
+bool telemetry_settings_differ(const struct telemetry_settings *before,
+                               const struct telemetry_settings *after, char *text, size_t size) {
+    const struct {
+        const char *name, *unit;
+        double before, after;
+    } settings[] = {
+        {"power limit", "W", before->power_limit_w, after->power_limit_w},
+        {"SM clock of applications", "MHz", before->sm_clock_mhz, after->sm_clock_mhz},
+        {"memory clock of applications", "MHz", before->memory_clock_mhz, after->memory_clock_mhz},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (isnan(settings[i].before) || isnan(settings[i].after) ||
+            settings[i].before == settings[i].after)
+            continue;
+        snprintf(text, size, "%s: %g %s, then %g %s", settings[i].name, settings[i].before,
+                 settings[i].unit, settings[i].after, settings[i].unit);
+        return true;
+    }
+    return false;
 }
 
 /* The power of this moment where the driver has it: nvmlDeviceGetPowerUsage() is a mean over a
