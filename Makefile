@@ -139,7 +139,7 @@ fuzz: fuzz-compiler
 # STATIC=1 elsewhere is used as it is.
 gpu-test:
 	@if echo '#include <jansson.h>' | $(CC) -E - >/dev/null 2>&1; then \
-	    $(MAKE) --no-print-directory all $(GPU_TESTS); fi
+	    $(MAKE) --no-print-directory $(JOBS) all $(GPU_TESTS); fi
 	@tests/run.sh $(B)/moesol $(GPU_TESTS) $(wildcard tests/gpu_*.sh)
 
 leaderboard: all
@@ -150,7 +150,7 @@ golden: $(TESTS)
 	MOESOL_GOLDEN=write tests/run.sh $(B)/moesol $(TESTS)
 
 report: deps
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(JOBS) all
 	@tools/report.sh $(B)/moesol
 
 DATA := $(DESTDIR)$(PREFIX)/share/moesol
