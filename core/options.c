@@ -283,3 +283,19 @@ int options_help(const struct options *options) {
         printf("\n%s\n", options->notes);
     return output_finish(EXIT_OK);
 }
+
+bool options_take(const struct options *options, int argc, char **argv,
+                  struct option_list *arguments, int *code) {
+    struct error err = {0};
+    switch (options_parse(options, argc, argv, arguments, &err)) {
+    case OPTIONS_HELP:
+        *code = options_help(options);
+        return false;
+    case OPTIONS_ERROR:
+        *code = error_print(&err);
+        return false;
+    case OPTIONS_OK:
+        break;
+    }
+    return true;
+}

@@ -78,6 +78,11 @@ enum options_result options_parse(const struct options *options, int argc, char 
 /* Prints the help on stdout; returns the exit code (EXIT_FAILED where stdout cannot be written). */
 int options_help(const struct options *options);
 
+/* What a command does first: parses, prints the help or the error where that is all there is to do,
+ * and says whether the command is to go on. *code is the exit code if not. */
+bool options_take(const struct options *options, int argc, char **argv,
+                  struct option_list *arguments, int *code);
+
 void option_list_free(struct option_list *list);
 
 /* What a command that takes one of a few words says of a wrong one, as every option does:

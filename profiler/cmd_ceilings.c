@@ -81,7 +81,6 @@ static int measure(const char *device, bool json) {
 int cmd_ceilings(int argc, char **argv) {
     static const char *const formats[] = {"text", "json", NULL};
     const char *device = NULL, *format = "text";
-    struct error err = {0};
     const struct option_row rows[] = {
         option_text("device", 'd', "D",
                     "cpu, cuda or cuda:N (default: the first GPU, else the CPU)", &device, NULL),
@@ -96,12 +95,8 @@ int cmd_ceilings(int argc, char **argv) {
         sizeof rows / sizeof *rows,
         0,
         0};
-    switch (options_parse(&options, argc, argv, NULL, &err)) {
-    case OPTIONS_HELP:
-        return options_help(&options);
-    case OPTIONS_ERROR:
-        return error_print(&err);
-    default:
-        return measure(device, strcmp(format, "json") == 0);
-    }
+    int code = EXIT_OK;
+    if (!options_take(&options, argc, argv, NULL, &code))
+        return code;
+    return measure(device, strcmp(format, "json") == 0);
 }

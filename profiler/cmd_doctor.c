@@ -332,7 +332,6 @@ static int examine(bool json) {
 int cmd_doctor(int argc, char **argv) {
     static const char *const formats[] = {"text", "json", NULL};
     const char *format = "text";
-    struct error err = {0};
     const struct option_row rows[] = {
         option_text("format", 'f', "FORMAT", "text or json (default: text)", &format, formats),
     };
@@ -345,12 +344,8 @@ int cmd_doctor(int argc, char **argv) {
         1,
         0,
         0};
-    switch (options_parse(&options, argc, argv, NULL, &err)) {
-    case OPTIONS_HELP:
-        return options_help(&options);
-    case OPTIONS_ERROR:
-        return error_print(&err);
-    default:
-        return examine(strcmp(format, "json") == 0);
-    }
+    int code = EXIT_OK;
+    if (!options_take(&options, argc, argv, NULL, &code))
+        return code;
+    return examine(strcmp(format, "json") == 0);
 }

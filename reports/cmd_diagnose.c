@@ -130,14 +130,7 @@ int cmd_diagnose(int argc, char **argv) {
     struct error err = {0};
     int code = EXIT_OK;
 
-    switch (options_parse(&options, argc, argv, &records, &err)) {
-    case OPTIONS_HELP:
-        code = options_help(&options);
-        break;
-    case OPTIONS_ERROR:
-        code = error_print(&err);
-        break;
-    case OPTIONS_OK:
+    if (options_take(&options, argc, argv, &records, &code)) {
         request.path = records.values[0];
         if (diagnose_path(&request, &err) != 0)
             code = error_print(&err);

@@ -155,14 +155,7 @@ int cmd_leaderboard(int argc, char **argv) {
     struct error err = {0};
     int code = EXIT_OK;
 
-    switch (options_parse(&options, argc, argv, &arguments, &err)) {
-    case OPTIONS_HELP:
-        code = options_help(&options);
-        break;
-    case OPTIONS_ERROR:
-        code = error_print(&err);
-        break;
-    case OPTIONS_OK:
+    if (options_take(&options, argc, argv, &arguments, &code)) {
         if (arguments.count > 0)
             request.suite = arguments.values[0];
         if (run_leaderboard(&request, &err) != 0)

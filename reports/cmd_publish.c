@@ -303,14 +303,7 @@ int cmd_publish(int argc, char **argv) {
     struct error err = {0};
     int code = EXIT_OK;
 
-    switch (options_parse(&options, argc, argv, &arguments, &err)) {
-    case OPTIONS_HELP:
-        code = options_help(&options);
-        break;
-    case OPTIONS_ERROR:
-        code = error_print(&err);
-        break;
-    case OPTIONS_OK:
+    if (options_take(&options, argc, argv, &arguments, &code)) {
         request.record = arguments.values[0];
         code = run_publish(&request, &err) != 0 ? error_print(&err) : output_finish(EXIT_OK);
     }

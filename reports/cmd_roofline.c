@@ -141,14 +141,7 @@ int cmd_roofline(int argc, char **argv) {
     struct error err = {0};
     int code = EXIT_OK;
 
-    switch (options_parse(&options, argc, argv, &records, &err)) {
-    case OPTIONS_HELP:
-        code = options_help(&options);
-        break;
-    case OPTIONS_ERROR:
-        code = error_print(&err);
-        break;
-    case OPTIONS_OK:
+    if (options_take(&options, argc, argv, &records, &code)) {
         if (check_output(output, term, &err) != 0 ||
             draw_records(&records, strcmp(by, "phase") == 0 ? ROOFLINE_BY_PHASE : ROOFLINE_BY_CASE,
                          output, &err) != 0)

@@ -145,14 +145,7 @@ int cmd_timeline(int argc, char **argv) {
     struct error err = {0};
     int code = EXIT_OK;
 
-    switch (options_parse(&options, argc, argv, &records, &err)) {
-    case OPTIONS_HELP:
-        code = options_help(&options);
-        break;
-    case OPTIONS_ERROR:
-        code = error_print(&err);
-        break;
-    case OPTIONS_OK:
+    if (options_take(&options, argc, argv, &records, &code)) {
         if (check_output(output, &err) != 0 ||
             draw_record(records.values[0], pattern, output, &err) != 0)
             code = error_print(&err);

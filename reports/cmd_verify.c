@@ -277,14 +277,7 @@ int cmd_verify(int argc, char **argv) {
     struct error err = {0};
     int code = EXIT_OK;
 
-    switch (options_parse(&options, argc, argv, &arguments, &err)) {
-    case OPTIONS_HELP:
-        code = options_help(&options);
-        break;
-    case OPTIONS_ERROR:
-        code = error_print(&err);
-        break;
-    case OPTIONS_OK:
+    if (options_take(&options, argc, argv, &arguments, &code)) {
         request.folder = arguments.values[0];
         if (request.check_only && (request.yes || request.with))
             error_set(&err, EXIT_USAGE,
