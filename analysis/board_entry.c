@@ -60,7 +60,7 @@ static void judge_case(const struct suite *suite, const struct suite_case *wante
         refuse(entry, "case %d: %s", wanted->number, record_status_names[found->status]);
     if (!correctness->checked)
         refuse(entry, "case %d: output not checked", wanted->number);
-    else if (!(correctness->matched_ratio >= suite->matched_ratio) ||
+    else if (!(correctness->matched_ratio >= wanted->matched_ratio) ||
              !(correctness->token_matched_ratio_min >= suite->token_matched_ratio))
         refuse(entry, "case %d: output outside the tolerance", wanted->number);
 }

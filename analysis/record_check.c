@@ -157,12 +157,12 @@ static void check_problem(const struct line *line) {
                 numbers[i].wanted);
 }
 
-/* Of the checked run, or of the timed iterations, which an older record lacks. */
+/* Of the checked run, or of the timed iterations. */
 static void check_matches(const struct line *line, const char *key,
                           const struct record_correctness *c) {
-    if (!(c->matched_ratio >= line->suite->matched_ratio) || !(c->matched_ratio <= 1))
+    if (!(c->matched_ratio >= line->wanted->matched_ratio) || !(c->matched_ratio <= 1))
         add(line, "%s.matched_ratio: %.6g, the suite wants %.6g", key, c->matched_ratio,
-            line->suite->matched_ratio);
+            line->wanted->matched_ratio);
     if (!(c->token_matched_ratio_min >= line->suite->token_matched_ratio))
         add(line, "%s.token_matched_ratio_min: %.6g, the suite wants %.6g", key,
             c->token_matched_ratio_min, line->suite->token_matched_ratio);
@@ -178,6 +178,8 @@ static void check_correctness(const struct line *line) {
 
     if (line->found->timed_correctness.checked)
         check_matches(line, "timed_correctness", &line->found->timed_correctness);
+    else
+        add(line, "timed_correctness: no timed iteration was checked");
     if (!c->checked) {
         add(line, "correctness: the output was not checked");
         return;

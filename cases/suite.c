@@ -20,8 +20,10 @@ static const char *const suite_keys[] = {"name",          "title",
                                          "atol_over_rms", "ranked",
                                          "cases",         "hidden_size",
                                          "rtol",          "moe_intermediate_size",
-                                         "num_experts",   "num_experts_per_tok"};
+                                         "num_experts",   "num_experts_per_tok",
+                                         "notes"};
 static const char *const case_keys[] = {"case",
+                                        "uuid",
                                         "batch_seq_len",
                                         "hidden_size",
                                         "moe_intermediate_size",
@@ -29,6 +31,7 @@ static const char *const case_keys[] = {"case",
                                         "num_experts_per_tok",
                                         "atol",
                                         "rtol",
+                                        "matched_ratio",
                                         "published_t_sol_ms",
                                         "published_t_baseline_ms",
                                         "published_t_baseline_remeasured_ms"};
@@ -187,6 +190,26 @@ static int read_shape(const struct source *source, const struct suite *suite,
     return 0;
 }
 
+/* Notes and uuids are for people and other tools: nothing here depends on them. */
+static int check_notes(const struct source *source) {
+    const json_t *notes = json_object_get(source->object, "notes");
+    size_t i;
+    json_t *note;
+
+    if (notes && !json_is_array(notes))
+        return wrong(source, "notes", "not an array of texts");
+    json_array_foreach((json_t *)notes, i, note) {
+        if (!json_is_string(note))
+            return wrong(source, "notes", "not an array of texts");
+    }
+    return 0;
+}
+
+static int check_uuid(const struct source *source) {
+    const json_t *uuid = json_object_get(source->object, "uuid");
+    return uuid && !json_is_string(uuid) ? wrong(source, "uuid", "not a text") : 0;
+}
+
 static int read_case(const struct source *suite_source, struct suite *suite, size_t index) {
     struct suite_case *out = &suite->cases[index];
     struct source source = *suite_source;
@@ -202,7 +225,7 @@ static int read_case(const struct source *suite_source, struct suite *suite, siz
     out->published_t_sol_ms = NAN;
     out->published_t_baseline_ms = NAN;
     out->published_t_baseline_remeasured_ms = NAN;
-    if (check_keys(&source, case_keys, COUNT(case_keys)) ||
+    if (check_keys(&source, case_keys, COUNT(case_keys)) || check_uuid(&source) ||
         take_integer(&source, "case", 1, SUITE_MAX_CASES, &number))
         return -1;
     if (number != (int64_t)index + 1)
@@ -211,6 +234,7 @@ static int read_case(const struct source *suite_source, struct suite *suite, siz
     if (read_shape(&source, suite, &out->shape) ||
         take_number(&source, "atol", false, 0, 1e6, &out->atol) ||
         take_number(&source, "rtol", true, 0, 1, &out->rtol) ||
+        take_number(&source, "matched_ratio", true, 0, 1, &out->matched_ratio) ||
         take_number(&source, "published_t_sol_ms", suite->ranked, 1e-9, 1e9,
                     &out->published_t_sol_ms) ||
         take_number(&source, "published_t_baseline_ms", suite->ranked, 1e-9, 1e9,
@@ -225,7 +249,7 @@ static int read_case(const struct source *suite_source, struct suite *suite, siz
 
 static int read_head(const struct source *source, struct suite *suite) {
     const json_t *ranked = json_object_get(source->object, "ranked");
-    int64_t seed;
+    int64_t seed = 0;
 
     if (!json_is_object(source->object))
         return wrong(source, "suite", "not an object");
@@ -237,7 +261,7 @@ static int read_head(const struct source *source, struct suite *suite) {
         take_number(source, "matched_ratio", true, 0, 1, &suite->matched_ratio) ||
         take_number(source, "token_matched_ratio", true, 0, 1, &suite->token_matched_ratio) ||
         take_number(source, "atol_over_rms", false, 0, 1, &suite->atol_over_rms) ||
-        read_routing(source, suite))
+        read_routing(source, suite) || check_notes(source))
         return -1;
     suite->seed = (uint64_t)seed;
     if (ranked && !json_is_boolean(ranked))
@@ -278,6 +302,13 @@ static int read_text(const char *path, char **text, size_t *length, struct error
     free(*text);
     return error_set(err, EXIT_USAGE, "cannot read the suite: %.300s: %s", path,
                      failed ? "read error" : "larger than 1 MiB");
+}
+
+double suite_matched_ratio(const struct suite *suite, double number) {
+    for (size_t i = 0; i < suite->case_count; i++)
+        if (suite->cases[i].number == number)
+            return suite->cases[i].matched_ratio;
+    return suite->matched_ratio;
 }
 
 int suite_parse(const char *text, size_t length, const char *folder, struct suite *suite,

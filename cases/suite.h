@@ -19,6 +19,7 @@ struct suite_case {
     struct moe_shape shape;
     double atol; /* NaN: atol_over_rms applies */
     double rtol;
+    double matched_ratio; /* least share of elements within tolerance: its own or the suite's */
     /* Public B200 figures of the benchmark that the suite comes from; NaN where there are none. */
     double published_t_sol_ms;
     double published_t_baseline_ms;
@@ -35,8 +36,8 @@ struct suite {
     double zipf_exponent; /* ROUTING_ZIPF */
     double hot_fraction;  /* ROUTING_ONE_HOT: share of tokens whose first slot is expert 0 */
     double atol_over_rms; /* where a case has no atol: atol = this times RMS of the reference */
-    double matched_ratio; /* least share of elements within tolerance, of the case */
-    double token_matched_ratio; /* and of each token */
+    double matched_ratio; /* least share of a case's elements within tolerance */
+    double token_matched_ratio; /* and of each token's; for all cases */
     bool ranked;                /* the source benchmark's own suite: has published bounds */
     struct suite_case cases[SUITE_MAX_CASES];
     size_t case_count;
@@ -50,6 +51,9 @@ int suite_read(const char *name_or_path, struct suite *suite, struct error *err)
 /* The same from the text of a suite.json; `folder` is what it is said to stand in. */
 int suite_parse(const char *text, size_t length, const char *folder, struct suite *suite,
                 struct error *err);
+
+/* What a case asks for, by its number; what the suite does where it has no such case. */
+double suite_matched_ratio(const struct suite *suite, double number);
 
 /* Names of the suites that can be found, sorted, NULL-terminated; free with suite_names_free(). */
 char **suite_names(size_t *count);

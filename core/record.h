@@ -91,6 +91,8 @@ struct record_run {
     char clocks_policy[64];
     char counters_level[8]; /* none, basic, full */
     double round_count;
+    double samples_asked;      /* timed iterations of a case and round; NaN: the default */
+    double time_limit_asked_s; /* of a case in a round; NaN: from the work */
     bool back_to_back;
     struct record_device device;
     struct record_kernel kernel;

@@ -108,6 +108,8 @@ static const struct field run_rows[] = {
     TEXT(record_run, clocks_policy),
     TEXT(record_run, counters_level),
     INTEGER(record_run, round_count, 0, ROUND_MOST),
+    INTEGER(record_run, samples_asked, 1, SAMPLES_MOST),
+    NUMBER(record_run, time_limit_asked_s, 0, LARGEST),
     BOOL(record_run, back_to_back),
     {.key = "device",
      .type = FIELD_OBJECT,

@@ -29,8 +29,9 @@ static bool incomplete(struct record_case *record_case) {
 /* `of` names the runs that were compared. */
 static bool mismatches(const struct suite *suite, const struct record_correctness *c,
                        const char *of, struct record_case *record_case) {
+    double matched_ratio = suite_matched_ratio(suite, record_case->number);
     char reason[RECORD_TEXT];
-    if (compare_accepted(c, suite->matched_ratio, suite->token_matched_ratio))
+    if (compare_accepted(c, matched_ratio, suite->token_matched_ratio))
         return false;
     if (c->nan_count > 0 || c->inf_count > 0)
         snprintf(reason, sizeof reason,
@@ -41,7 +42,7 @@ static bool mismatches(const struct suite *suite, const struct record_correctnes
         snprintf(reason, sizeof reason,
                  "%s%.4f %% of the elements match (%.4g %% needed), %.4f %% of the worst token's "
                  "(%.4g %% needed); first failing: token %.0f, element %.0f",
-                 of, 100 * c->matched_ratio, 100 * suite->matched_ratio,
+                 of, 100 * c->matched_ratio, 100 * matched_ratio,
                  100 * c->token_matched_ratio_min, 100 * suite->token_matched_ratio,
                  c->first_failing_token, c->first_failing_element);
     set(record_case, STATUS_WRONG, reason);

@@ -162,6 +162,8 @@ static int fill_line(struct run *run, struct error *err) {
     snprintf(line->clocks_policy, sizeof line->clocks_policy, "unchanged");
     snprintf(line->counters_level, sizeof line->counters_level, "%s", plan->counters_level);
     line->round_count = plan->wanted.round_count;
+    line->samples_asked = plan->samples_asked;
+    line->time_limit_asked_s = plan->time_limit_s;
     line->back_to_back = plan->options.back_to_back;
     line->device = plan->device.device;
     if (hash_input_table(line->table_hash, err))

@@ -253,6 +253,7 @@ int run_plan_make(const struct run_request *request, int signal_fd, struct run_p
                   struct error *err) {
     memset(plan, 0, sizeof *plan);
     plan->wanted.round_count = (int)request->rounds;
+    plan->samples_asked = request->samples > 0 ? (double)request->samples : NAN;
     plan->time_limit_s = request->time_limit_s > 0 ? request->time_limit_s : NAN;
     plan->resume = request->resume != NULL;
     plan->folder = plan->resume      ? request->resume

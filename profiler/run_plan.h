@@ -34,7 +34,8 @@ struct run_plan {
     struct run_wanted wanted;
     const char *counters_level;
     struct measure_options options;
-    double time_limit_s; /* NaN: from the work */
+    double samples_asked; /* NaN: the default */
+    double time_limit_s;  /* NaN: from the work */
     enum worker_fault fault;
     int fault_case;
     const char *folder;

@@ -81,10 +81,19 @@ static int differs(const struct run_record *out, const char *what, const char *t
                      out->path, what, then[0] ? then : "not known", now[0] ? now : "not known");
 }
 
-/* A record continues only where every sample in it would mean the same. */
-static int check_same(const struct run_record *out, const struct record_run *then,
-                      const struct record_run *now, struct error *err) {
-    char then_text[32], now_text[32];
+static bool same_number(double then, double now) {
+    return then == now || (isnan(then) && isnan(now));
+}
+
+static void number_text(double number, const char *if_none, char *text, size_t size) {
+    if (isnan(number))
+        snprintf(text, size, "%s", if_none);
+    else
+        snprintf(text, size, "%.10g", number);
+}
+
+static int check_same_texts(const struct run_record *out, const struct record_run *then,
+                            const struct record_run *now, struct error *err) {
     const struct {
         const char *what, *then, *now;
     } texts[] = {
@@ -95,6 +104,10 @@ static int check_same(const struct run_record *out, const struct record_run *the
         {"device UUID hash", then->device.uuid_hash, now->device.uuid_hash},
         {"input table hash", then->table_hash, now->table_hash},
         {"driver version", then->device.driver_version, now->device.driver_version},
+        {"CUDA version", then->device.cuda_version, now->device.cuda_version},
+        {"CUPTI version", then->device.cupti_version, now->device.cupti_version},
+        {"ECC mode", then->device.ecc, now->device.ecc},
+        {"MIG mode", then->device.mig, now->device.mig},
         {"moesol version", then->tool_version, now->tool_version},
         {"source revision", then->source_revision, now->source_revision},
         {"--counters level", then->counters_level, now->counters_level},
@@ -102,16 +115,31 @@ static int check_same(const struct run_record *out, const struct record_run *the
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(texts[i].then, texts[i].now))
             return differs(out, texts[i].what, texts[i].then, texts[i].now, err);
-    if (then->round_count != now->round_count) {
-        snprintf(then_text, sizeof then_text, "%g", then->round_count);
-        snprintf(now_text, sizeof now_text, "%g", now->round_count);
-        return differs(out, "number of rounds", then_text, now_text, err);
-    }
-    if (then->device.sm_count != now->device.sm_count &&
-        !(isnan(then->device.sm_count) && isnan(now->device.sm_count))) {
-        snprintf(then_text, sizeof then_text, "%g", then->device.sm_count);
-        snprintf(now_text, sizeof now_text, "%g", now->device.sm_count);
-        return differs(out, "number of cores or SMs", then_text, now_text, err);
+    return 0;
+}
+
+/* A record continues only where every line in it would mean the same. */
+static int check_same(const struct run_record *out, const struct record_run *then,
+                      const struct record_run *now, struct error *err) {
+    char then_text[32], now_text[32];
+    const struct {
+        const char *what, *if_none;
+        double then, now;
+    } numbers[] = {
+        {"number of rounds", "not known", then->round_count, now->round_count},
+        {"--samples", "the default", then->samples_asked, now->samples_asked},
+        {"--time-limit", "the default", then->time_limit_asked_s, now->time_limit_asked_s},
+        {"number of cores or SMs", "not known", then->device.sm_count, now->device.sm_count},
+        {"power limit in W", "not known", then->device.power_limit_w, now->device.power_limit_w},
+    };
+    if (check_same_texts(out, then, now, err))
+        return -1;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (same_number(numbers[i].then, numbers[i].now))
+            continue;
+        number_text(numbers[i].then, numbers[i].if_none, then_text, sizeof then_text);
+        number_text(numbers[i].now, numbers[i].if_none, now_text, sizeof now_text);
+        return differs(out, numbers[i].what, then_text, now_text, err);
     }
     if (then->back_to_back != now->back_to_back)
         return differs(out, "--back-to-back", then->back_to_back ? "on" : "off",

@@ -182,16 +182,6 @@ static void tell_what_is_unknown(const struct entry *entry) {
         tell_cases(entry, (enum record_status)status);
 }
 
-/* Said in the entry: a record of an older version of this tool. */
-static void note_unchecked(const struct record *record, struct entry *entry) {
-    for (size_t i = 0; i < record->case_count; i++)
-        if (!record->cases[i].timed_correctness.checked) {
-            snprintf(entry->note, sizeof entry->note,
-                     "the outputs of its timed iterations were not checked");
-            return;
-        }
-}
-
 static int check_and_publish(const struct publish_request *request, const struct suite *suite,
                              const struct record *record, struct error *err) {
     struct findings findings = {0};
@@ -199,10 +189,8 @@ static int check_and_publish(const struct publish_request *request, const struct
     struct entry entry;
 
     bool is_made = entry_from_record(suite, record, &entry, &ignored) == 0;
-    if (is_made) {
+    if (is_made)
         take_options(request, &entry, &findings);
-        note_unchecked(record, &entry);
-    }
     record_check(suite, record, &findings);
     int result = tell_findings(request, &findings, err);
     if (result == 0 && !is_made)

@@ -85,7 +85,6 @@ struct maker {
     const char *started_at;
     const char *kernel, *source, *source_hash, *value_type;
     bool plugin, unranked;
-    bool old;      /* by a version of the tool that did not check the timed iterations */
     double jitter; /* makes another run's samples others */
 };
 
@@ -185,8 +184,7 @@ static void write_case(const struct maker *maker, FILE *file, size_t index, int 
     c.correctness.tokens_checked = c.batch_seq_len;
     if (round == 0)
         c.correctness.reference_matched_ratio = 1;
-    if (!maker->old)
-        c.timed_correctness = c.correctness;
+    c.timed_correctness = c.correctness;
     c.parent_clock_ratio = 1.01;
     c.phases = &phase;
     c.phase_count = 1;
@@ -348,6 +346,10 @@ static const struct mutation {
      "correctness.reference_matched_ratio: 0.5 against the CPU reference"},
     {"\"timed_correctness\"", "\"matched_ratio\":0.9999", "\"matched_ratio\":0.9",
      "case 1, round 0: timed_correctness.matched_ratio: 0.9, the suite wants 0.99"},
+    {"\"case\":3,\"round\":2", "\"timed_correctness\"", "\"other\"",
+     "case 3, round 2: timed_correctness: no timed iteration was checked"},
+    {"\"timed_correctness\"", "\"checked\":true", "\"checked\":false",
+     "case 1, round 0: timed_correctness: no timed iteration was checked"},
     {"\"case\":2,\"round\":1", "\"parent_clock_ratio\":1.01", "\"parent_clock_ratio\":1.5",
      "case 2, round 1: parent_clock_ratio: 1.500"},
     {"\"case\":1,\"round\":0", "\"nan_count\":0", "\"nan_count\":2", "correctness: NaN or Inf"},
@@ -460,12 +462,10 @@ static void a_built_in_kernel_brings_its_source(void **state) {
     assert_int_equal(access("e/h200-made/source/cases/case.h", F_OK), 0);
     assert_int_equal(access("e/h200-made/source/kernels/cpu_routing.c", F_OK), 0);
     /* Another version of it is not taken for it. */
-    maker.old = true;
     maker.source_hash = "00000000000000000000000000000000000000000000000000000000000000aa";
     make_record(&maker);
     expect("publish record.jsonl --suite ./pub --records e --name two", 0, "e/h200-two");
-    assert_non_null(
-        strstr(place.err, "the outputs of its timed iterations were not checked; no source: "));
+    assert_non_null(strstr(place.err, "no source: "));
     assert_non_null(strstr(place.err, "kernels/cpu_blas.c was measured with hash 000000000000..., "
                                       "this tree's has"));
     write_text("other.c", "int x;\n");

@@ -54,6 +54,8 @@ static void fill_run(struct fixture *f) {
     strcpy(run->clocks_policy, "as found");
     strcpy(run->counters_level, "basic");
     run->round_count = 3;
+    run->samples_asked = 20;
+    run->time_limit_asked_s = 1.5;
     run->back_to_back = true;
     strcpy(run->device.kind, "cuda");
     strcpy(run->device.name, "NVIDIA H200");

@@ -545,6 +545,18 @@ static void test_record_of_another_run_is_refused(void **state) {
     s->run.round_count = 3;
     expect_refusal(s, "rounds");
     s->run = run;
+    s->run.samples_asked = 5;
+    expect_refusal(s, "--samples is the default, now it is 5; ");
+    s->run = run;
+    s->run.time_limit_asked_s = 0.25;
+    expect_refusal(s, "--time-limit is the default, now it is 0.25; ");
+    s->run = run;
+    s->run.device.power_limit_w = 300;
+    expect_refusal(s, "power limit in W is not known, now it is 300; ");
+    s->run = run;
+    strcpy(s->run.device.cuda_version, "99.0");
+    expect_refusal(s, "CUDA version");
+    s->run = run;
     s->run.back_to_back = true;
     expect_refusal(s, "--back-to-back");
 }

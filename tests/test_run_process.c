@@ -201,10 +201,22 @@ static const struct record_case *find_case(const struct record *record, int numb
     return NULL;
 }
 
-static void begin_with_ceilings(const struct place *place) {
+/* Begun with a time limit, or with the default (NULL). */
+static void begin_with(const struct place *place, const char *time_limit) {
+    const char *rest = strstr(place->first_line, ",\"back_to_back\"");
+    FILE *file;
+    assert_non_null(rest);
     mkdir(place->records, 0777);
-    write_text(place->record, place->first_line);
+    file = fopen(place->record, "w");
+    assert_non_null(file);
+    fprintf(file, "%.*s", (int)(rest - place->first_line), place->first_line);
+    if (time_limit)
+        fprintf(file, ",\"time_limit_asked_s\":%s", time_limit);
+    fputs(rest, file);
+    assert_int_equal(fclose(file), 0);
 }
+
+static void begin_with_ceilings(const struct place *place) { begin_with(place, NULL); }
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
@@ -256,7 +268,7 @@ static void expect_fault(struct place *place, const char *name, enum record_stat
     snprintf(fault, sizeof fault, "%s:2", name);
     const char *const more[] = {"--fault", fault, "--time-limit", "0.5", NULL};
     use_folder(place, name);
-    begin_with_ceilings(place);
+    begin_with(place, "0.5");
     assert_int_equal(run(place, "--resume", more), 1);
     if (record_read(place->record, &record, &err))
         fail_msg("%s", err.text);
@@ -418,6 +430,31 @@ static void test_run_refuses_to_mix_suites(void **state) {
     assert_said(place, "suite hash");
 }
 
+/* What a line means depends on how many samples it has and when its case is given up. */
+static void test_run_refuses_to_mix_options(void **state) {
+    static const char *const samples[] = {"-s", "4", NULL},
+                             *const limit[] = {"--time-limit", "30", NULL},
+                             *const back_to_back[] = {"--back-to-back", NULL};
+    struct place *place = *state;
+    size_t before, after;
+    use_folder(place, "options");
+    begin_with_ceilings(place);
+    char *text = read_text(place->record, &before);
+    assert_int_equal(run(place, "--resume", samples), 2);
+    assert_said(place, "its --samples is 3, now it is 4; start a new run with -o");
+    assert_int_equal(run(place, "--resume", limit), 2);
+    assert_said(place, "its --time-limit is the default, now it is 30; start a new run with -o");
+    assert_int_equal(run(place, "--resume", back_to_back), 2);
+    assert_said(place, "its --back-to-back is off, now it is on");
+    free(text);
+    text = read_text(place->record, &after);
+    assert_int_equal(before, after);
+    free(text);
+    begin_with(place, "20");
+    assert_int_equal(run(place, "--resume", NULL), 2);
+    assert_said(place, "its --time-limit is 20, now it is the default");
+}
+
 /* A suite that no memory holds: said before anything is drawn, and no record stays in the way. */
 static void test_run_says_that_memory_is_short(void **state) {
     struct place *place = *state;
@@ -577,6 +614,7 @@ int main(void) {
         cmocka_unit_test(test_worker_dumps_no_core_and_dies_with_its_parent),
         cmocka_unit_test(test_run_says_that_the_disk_is_full),
         cmocka_unit_test(test_run_refuses_to_mix_suites),
+        cmocka_unit_test(test_run_refuses_to_mix_options),
         cmocka_unit_test(test_run_says_that_memory_is_short),
         cmocka_unit_test(test_resume_alone_knows_the_command),
         cmocka_unit_test(test_kill_at_random_points),
