@@ -258,7 +258,7 @@ static int read_head(const struct source *source, struct suite *suite) {
         check_name(source, suite->name) ||
         take_text(source, "title", suite->title, sizeof suite->title) ||
         take_integer(source, "seed", 0, 9007199254740992.0, &seed) ||
-        take_number(source, "matched_ratio", true, 0, 1, &suite->matched_ratio) ||
+        take_number(source, "matched_ratio", false, 0, 1, &suite->matched_ratio) ||
         take_number(source, "token_matched_ratio", true, 0, 1, &suite->token_matched_ratio) ||
         take_number(source, "atol_over_rms", false, 0, 1, &suite->atol_over_rms) ||
         read_routing(source, suite) || check_notes(source))
@@ -271,7 +271,7 @@ static int read_head(const struct source *source, struct suite *suite) {
 }
 
 static int read_root(const struct source *source, struct suite *suite) {
-    suite->zipf_exponent = suite->hot_fraction = suite->atol_over_rms = NAN;
+    suite->zipf_exponent = suite->hot_fraction = suite->atol_over_rms = suite->matched_ratio = NAN;
     if (read_head(source, suite))
         return -1;
     const json_t *cases = json_object_get(source->object, "cases");

@@ -14,6 +14,7 @@
 #include "child.h"
 #include "command_text.h"
 #include "commands.h"
+#include "run_definition.h"
 #include "run_kernel.h"
 #include "run_plan.h"
 
@@ -33,6 +34,9 @@ static const char samples_help[] = "timed iterations of a case in a round (defau
                                    "rounds; on the CPU 5 at least, and about a second)";
 static const char time_limit_help[] = "seconds that a case may take in a round\n"
                                       "(default: 120 and more for larger work)";
+
+static const char definition_help[] = "SOL-ExecBench's definition.json of a MoE token-repeat\n"
+                                      "problem, in place of SUITE; what is not supported is named";
 
 /* Takes the command line into *request, defaults included. */
 static enum options_result parse(int argc, char **argv, struct run_request *request,
@@ -55,6 +59,9 @@ static enum options_result parse(int argc, char **argv, struct run_request *requ
         option_flag("back-to-back", "iterations follow at once: no flush, no new inputs",
                     &request->back_to_back),
         option_number("time-limit", "S", time_limit_help, &request->time_limit_s, 0.001, 1e6),
+        option_text("definition", 0, "FILE", definition_help, &request->definition, NULL),
+        option_text("workload", 0, "FILE", "SOL-ExecBench's workload.jsonl: a case a line",
+                    &request->workload, NULL),
         option_text("resume", 0, "DIR",
                     "continue the records in DIR: do what is missing, nothing twice",
                     &request->resume, NULL),
@@ -247,6 +254,8 @@ static int run_planned(const struct run_plan *plan, const char *command, int sig
     int result = output_make_directory(plan->folder, &err);
     if (!result)
         result = check_no_record_is_there(plan, &err);
+    if (!result && plan->suite_text)
+        result = run_definition_write(&plan->suite, plan->suite_text, &err);
     if (!result)
         result = fill_line(&run, &err);
     progress_start(&run.progress, plan->kernel_count * run_kernel_steps(&plan->wanted));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../kernels/kernel.h"
+#include "run_definition.h"
 
 static const char default_folder[] = "records";
 
@@ -235,15 +236,34 @@ static int choose_fault(const char *text, struct run_plan *plan, struct error *e
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
+/* The suite where it does not depend on the device; *chosen says whether it is read. */
+static int choose_suite(const struct run_request *request, struct run_plan *plan, bool *chosen,
+                        struct error *err) {
+    const char *name = request->arguments.count ? request->arguments.values[0] : NULL;
+    const char *definition = request->definition, *workload = request->workload;
+    *chosen = name || definition || workload;
+    if (!definition != !workload)
+        return error_set(err, EXIT_USAGE, "run: %s without %s: the problem needs both files",
+                         definition ? "--definition" : "--workload",
+                         definition ? "--workload" : "--definition");
+    if (definition && name)
+        return error_set(err, EXIT_USAGE,
+                         "run: SUITE and --definition: %.80s, %.200s; give one of the two", name,
+                         definition);
+    if (definition)
+        return run_definition_read(definition, workload, plan->folder, &plan->suite,
+                                   &plan->suite_text, err);
+    return name ? suite_read(name, &plan->suite, err) : 0;
+}
+
 static int choose_suite_and_device(const struct run_request *request, int signal_fd,
                                    struct run_plan *plan, struct error *err) {
-    const char *name = request->arguments.count ? request->arguments.values[0] : NULL;
+    bool chosen;
     /* A suite that was named is read first: a wrong name is told before a device is waited for. */
-    if (name && suite_read(name, &plan->suite, err))
+    if (choose_suite(request, plan, &chosen, err) ||
+        device_choose("run", request->device, signal_fd, &plan->device, err))
         return -1;
-    if (device_choose("run", request->device, signal_fd, &plan->device, err))
-        return -1;
-    if (name)
+    if (chosen)
         return 0;
     bool cuda = strcmp(plan->device.kind, "cuda") == 0;
     return suite_read(cuda ? "moe-token-repeat" : "tiny", &plan->suite, err);
@@ -264,8 +284,10 @@ int run_plan_make(const struct run_request *request, int signal_fd, struct run_p
                          "run: --resume %.80s names the folder already; leave -o out",
                          request->resume);
     if (choose_fault(request->fault, plan, err) ||
-        choose_suite_and_device(request, signal_fd, plan, err))
+        choose_suite_and_device(request, signal_fd, plan, err)) {
+        free(plan->suite_text);
         return -1;
+    }
     if (choose_kernels(&request->kernels, signal_fd, plan, err) ||
         choose_cases(&request->cases, plan, err) || choose_counters(request, plan, err) ||
         choose_timeline(request, plan, err)) {
@@ -276,7 +298,11 @@ int run_plan_make(const struct run_request *request, int signal_fd, struct run_p
     return 0;
 }
 
-void run_plan_free(struct run_plan *plan) { device_info_free(&plan->device); }
+void run_plan_free(struct run_plan *plan) {
+    device_info_free(&plan->device);
+    free(plan->suite_text);
+    plan->suite_text = NULL;
+}
 
 int run_plan_record_path(const struct run_plan *plan, size_t kernel, char *path, size_t size,
                          struct error *err) {

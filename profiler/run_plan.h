@@ -15,8 +15,9 @@ struct run_request {
     struct option_list arguments; /* SUITE */
     struct option_list kernels, cases;
     const char *device, *counters, *resume, *output, *fault;
-    long rounds, samples; /* samples 0: the default */
-    double time_limit_s;  /* 0: from the work */
+    const char *definition, *workload; /* SOL-ExecBench's files in place of SUITE */
+    long rounds, samples;              /* samples 0: the default */
+    double time_limit_s;               /* 0: from the work */
     bool back_to_back, timeline;
 };
 
@@ -27,6 +28,7 @@ struct planned_kernel {
 
 struct run_plan {
     struct suite suite;
+    char *suite_text; /* its suite.json, yet to be written (run_definition.h); NULL: it stands */
     struct device_info device;
     struct planned_kernel kernels[64];
     size_t kernel_count;

@@ -307,6 +307,27 @@ static void test_status(void **state) {
     assert_string_equal(c.reason, "H is odd");
 }
 
+/* A case may ask for more or less than its suite. */
+static void test_status_by_the_case_s_own_ratio(void **state) {
+    static struct suite suite = {
+        .matched_ratio = 0.99,
+        .token_matched_ratio = 0.9,
+        .case_count = 2,
+        .cases = {{.number = 1, .matched_ratio = 0.95}, {.number = 2, .matched_ratio = 0.99}}};
+    double samples[17];
+    struct record_case c;
+    (void)state;
+    quiet_case(&c, samples, 17);
+    c.correctness.matched_ratio = 0.96;
+    c.number = 1;
+    case_status_decide(&suite, &c);
+    assert_int_equal(c.status, STATUS_OK);
+    c.number = 2;
+    case_status_decide(&suite, &c);
+    assert_int_equal(c.status, STATUS_WRONG);
+    assert_non_null(strstr(c.reason, "96.0000 % of the elements match (99 % needed)"));
+}
+
 /* What a worker claims is not believed where it can be seen. */
 static void test_status_without_samples_or_check(void **state) {
     static struct suite suite = {.matched_ratio = 0.99, .token_matched_ratio = 0.9};
@@ -591,6 +612,7 @@ int main(void) {
         cmocka_unit_test(test_job_comes_back),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_status),
+        cmocka_unit_test(test_status_by_the_case_s_own_ratio),
         cmocka_unit_test(test_status_without_samples_or_check),
         cmocka_unit_test(test_names_stay_in_their_folder),
         cmocka_unit_test(test_device_names),

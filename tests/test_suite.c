@@ -395,6 +395,15 @@ static const struct {
     {HEAD ",\"ranked\":1" CASES, "ranked: not true or false"},
     {HEAD ",\"ranked\":true" CASES, "case 1: published_t_sol_ms: missing"},
     {HEAD ",\"cases\":[{\"case\":1}]}", "case 1: batch_seq_len: missing"},
+    {HEAD ",\"notes\":\"one\"" CASES, "notes: not an array of texts"},
+    {HEAD ",\"notes\":[\"one\",2]" CASES, "notes: not an array of texts"},
+    {HEAD ",\"cases\":[{\"case\":1,\"uuid\":1,\"batch_seq_len\":1}]}", "case 1: uuid: not a text"},
+    {HEAD ",\"cases\":[{\"case\":1,\"matched_ratio\":1.5,\"batch_seq_len\":1}]}",
+     "case 1: matched_ratio: out of range"},
+    {"{\"name\":\"s\",\"title\":\"t\",\"seed\":1,\"token_matched_ratio\":0.9,\"rtol\":0.01,"
+     "\"atol_over_rms\":0.003,\"hidden_size\":64,\"moe_intermediate_size\":64,\"num_experts\":4,"
+     "\"num_experts_per_tok\":2" CASES,
+     "case 1: matched_ratio: missing"},
     {HEAD ",\"cases\":[{\"case\":2,\"batch_seq_len\":4}]}", "case: not the case's place"},
     {HEAD ",\"cases\":[{\"case\":1,\"batch_seq_len\":0}]}", "batch_seq_len: out of range: 0"},
     {HEAD ",\"cases\":[{\"case\":1,\"batch_seq_len\":-4}]}", "out of range: -4"},
