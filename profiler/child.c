@@ -26,6 +26,10 @@ static const size_t most_line_bytes = (size_t)64 << 20;
 static const int most_log_reads = 16;
 /* How long a killed process may take to die; one that a driver holds never does. */
 static const double kill_limit_s = 60;
+/* How long processes that a worker left behind are looked for and killed, and after how many looks
+ * that find none there are none: this process may have children that are not the worker's. */
+static const double strays_limit_s = 5;
+static const int enough_empty_looks = 50;
 
 double child_now_s(void) {
     struct timespec now;
@@ -55,14 +59,14 @@ int child_signal_fd(struct error *err) {
 /* --- processes ------------------------------------------------------------------------------- */
 
 struct process {
-    pid_t parent;
+    pid_t parent, group, session;
     unsigned long long started; /* in ticks since the machine's start */
 };
 
-/* Fields 4 and 22 of /proc/PID/stat; the name before them may hold anything, a ')' included. */
+/* Fields 4 to 6 and 22 of /proc/PID/stat; the name before them may hold anything, a ')' included.
+ */
 static bool read_process(pid_t pid, struct process *process) {
     char path[64], text[1024];
-    int parent;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *file = fopen(path, "re");
     size_t got = file ? fread(text, 1, sizeof text - 1, file) : 0;
@@ -70,13 +74,21 @@ static bool read_process(pid_t pid, struct process *process) {
         fclose(file);
     text[got] = '\0';
     const char *name_end = strrchr(text, ')');
-    if (!name_end || sscanf(name_end,
-                            ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                            "%*d %*d %llu",
-                            &parent, &process->started) != 2)
-        return false;
-    process->parent = parent;
-    return true;
+    return name_end &&
+           sscanf(name_end,
+                  ") %*c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                  "%*d %*d %llu",
+                  &process->parent, &process->group, &process->session, &process->started) == 4;
+}
+
+/* A session that is not this process's was made by a process of the worker's, so all in it goes:
+ * killing a group leaves no moment in which one of it forks and gets away. In the own session a
+ * group may hold others' processes. */
+static void kill_stray(pid_t pid, const struct process *process) {
+    if (process->session != getsid(0) && process->group > 1)
+        kill(-process->group, SIGKILL);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, WNOHANG);
 }
 
 /* Kills and reaps the children of this process that are as young as the worker. Returns how many
@@ -92,21 +104,34 @@ static int kill_children_since(unsigned long long started) {
             process.started < started)
             continue;
         found++;
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, WNOHANG);
+        kill_stray(pid, &process);
     }
     if (proc)
         closedir(proc);
     return found;
 }
 
-/* Processes of a worker that left its process group. Their own children come up when they die, so
- * this goes on until there are none. */
-static void end_strays(const struct child *child) {
+static bool has_no_children(void) {
+    siginfo_t info;
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
+}
+
+/* Processes of a worker that left its process group. Their own children come up when they die, and
+ * one that forks and exits all the time is missed by many a look at /proc: so this goes on until
+ * this process has no children, or none was seen for a while. Returns whether all are gone. */
+static bool end_strays(const struct child *child) {
     const struct timespec pause = {0, 2 * 1000 * 1000};
-    double deadline_s = child_now_s() + 5;
-    while (child->started && kill_children_since(child->started) && child_now_s() < deadline_s)
+    double deadline_s = child_now_s() + strays_limit_s;
+    int empty_looks = 0;
+    while (child->started && !has_no_children()) {
+        empty_looks = kill_children_since(child->started) ? 0 : empty_looks + 1;
+        if (empty_looks == enough_empty_looks)
+            return true;
+        if (child_now_s() >= deadline_s)
+            return false;
         nanosleep(&pause, NULL);
+    }
+    return true;
 }
 
 /* --- start ----------------------------------------------------------------------------------- */
@@ -386,7 +411,7 @@ static void reap(struct child *child) {
 void child_end(struct child *child) {
     if (child->pid > 0 && !child->reaped && !child->stuck) {
         reap(child);
-        end_strays(child);
+        child->strays_left = !end_strays(child);
     }
     read_log(child);
     if (child->message_fd >= 0)

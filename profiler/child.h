@@ -28,7 +28,8 @@ struct child {
     unsigned long long started; /* when, as /proc counts it; 0: not known */
     int wait_status;
     bool reaped;
-    bool stuck; /* did not die of SIGKILL: left behind */
+    bool stuck;       /* did not die of SIGKILL: left behind */
+    bool strays_left; /* what it started could not be ended */
 };
 
 /* Starts a worker and hands it the job. Returns 0, or -1 with *err. Free with child_end(). */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../core/build_info.h"
@@ -138,15 +139,30 @@ static void leave_a_stray(void) {
         pause();
 }
 
+/* In a session of its own a process that lives for some microseconds only, and its successor. It
+ * ends by itself after a minute. */
+static void leave_a_chain(void) {
+    if (fork())
+        return;
+    setsid();
+    for (time_t end = time(NULL) + 60; time(NULL) < end;)
+        if (fork() > 0)
+            _exit(0);
+    _exit(0);
+}
+
 static void strike(const struct worker *worker, int number) {
     if (worker->job.fault == FAULT_NONE || worker->job.fault_case != number ||
         (worker->job.fault == FAULT_CARRY && worker->job.cases[0] == number))
         return;
     fprintf(stderr, "deliberate fault: %s\n", worker_fault_names[worker->job.fault]);
+    if (worker->job.fault == FAULT_STRAY)
+        leave_a_stray();
+    if (worker->job.fault == FAULT_CHAIN)
+        leave_a_chain();
     switch (worker->job.fault) {
     case FAULT_STRAY:
-        leave_a_stray();
-        /* fallthrough */
+    case FAULT_CHAIN:
     case FAULT_CRASH:
     case FAULT_CARRY:
         signal(SIGSEGV, SIG_DFL); /* a sanitizer would catch it */

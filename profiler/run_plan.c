@@ -228,10 +228,10 @@ static int choose_fault(const char *text, struct run_plan *plan, struct error *e
             return 0;
         }
     }
-    return error_set(
-        err, EXIT_USAGE,
-        "run: not a fault: %.80s; give crash, hang, exit, stray, flood, chatter or carry, and :N",
-        text);
+    return error_set(err, EXIT_USAGE,
+                     "run: not a fault: %.80s; give crash, hang, exit, stray, chain, flood, "
+                     "chatter or carry, and :N",
+                     text);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */

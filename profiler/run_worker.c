@@ -160,6 +160,11 @@ static int run_one(const struct worker_job *job, const struct run_worker_hooks *
     result = read_messages(&attempt, signal_fd, err);
     child_end(&attempt.child);
     *through = attempt.done;
+    if (!result && attempt.child.strays_left)
+        return error_set(err, EXIT_FAILED,
+                         "processes that a worker%s%s left behind could not be ended: nothing can "
+                         "be measured beside them",
+                         job->kernel[0] ? " for kernel " : "", job->kernel);
     if (result || attempt.finished)
         return result;
     find_reason(&attempt);

@@ -7,8 +7,8 @@
 
 static const char *const mode_names[WORKER_MODE_COUNT] = {"describe", "ceilings", "measure",
                                                           "count", "sample"};
-const char *const worker_fault_names[FAULT_COUNT] = {"none",  "crash", "hang",    "exit",
-                                                     "stray", "flood", "chatter", "carry"};
+const char *const worker_fault_names[FAULT_COUNT] = {"none",  "crash", "hang",    "exit", "stray",
+                                                     "chain", "flood", "chatter", "carry"};
 static const char *const message_names[MESSAGE_KIND_COUNT] = {
     "begin", "error", "done", "timed", "ran", "run", "case", "counters", "timeline"};
 

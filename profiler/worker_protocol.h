@@ -31,6 +31,7 @@ enum worker_fault {
     FAULT_HANG,
     FAULT_EXIT,
     FAULT_STRAY,   /* crashes after starting a process that leaves its group and ignores SIGTERM */
+    FAULT_CHAIN,   /* crashes after starting one that forks and exits without end, and left, too */
     FAULT_FLOOD,   /* prints without end */
     FAULT_CHATTER, /* sends messages without end */
     FAULT_CARRY, /* crashes if other cases went before in its process, as leftovers would make it */

@@ -309,6 +309,16 @@ static void test_run_ends_what_a_kernel_started(void **state) {
     expect_fault(*state, "stray", STATUS_CRASHED, "SIGSEGV");
 }
 
+/* It is never there for long: no look at /proc is sure to see it, so many are taken. */
+static void test_run_ends_a_chain_of_processes(void **state) {
+    struct place *place = *state;
+    int seen = 0;
+    expect_fault(place, "chain", STATUS_CRASHED, "SIGSEGV");
+    for (int look = 0; look < 200; look++)
+        seen += find_worker(place) != 0;
+    assert_int_equal(seen, 0);
+}
+
 /* What kills a worker that did other cases may be their fault: the case is measured by itself. */
 static void test_run_carries_no_fault_to_the_next_case(void **state) {
     static const char *const more[] = {"--fault", "carry:2", NULL};
@@ -608,6 +618,7 @@ int main(void) {
         cmocka_unit_test(test_run_survives_a_hang),
         cmocka_unit_test(test_run_survives_an_early_exit),
         cmocka_unit_test(test_run_ends_what_a_kernel_started),
+        cmocka_unit_test(test_run_ends_a_chain_of_processes),
         cmocka_unit_test(test_run_survives_endless_output),
         cmocka_unit_test(test_run_carries_no_fault_to_the_next_case),
         cmocka_unit_test(test_run_is_interrupted),
