@@ -137,6 +137,7 @@ add(const struct line *line, const char *format, ...) {
 static void check_problem(const struct line *line) {
     const struct moe_shape *shape = &line->wanted->shape;
     const struct record_case *found = line->found;
+    double ratio = found->matched_ratio_needed, token_ratio = found->token_matched_ratio_needed;
     const struct {
         const char *key;
         double wanted, found;
@@ -149,6 +150,10 @@ static void check_problem(const struct line *line) {
         {"num_experts_per_tok", (double)shape->num_experts_per_tok, found->num_experts_per_tok},
         {"rtol", line->wanted->rtol, found->rtol},
         {"atol", isnan(line->wanted->atol) ? found->atol : line->wanted->atol, found->atol},
+        {"matched_ratio_needed", line->wanted->matched_ratio,
+         isnan(ratio) ? line->wanted->matched_ratio : ratio}, /* an older record has none */
+        {"token_matched_ratio_needed", line->suite->token_matched_ratio,
+         isnan(token_ratio) ? line->suite->token_matched_ratio : token_ratio},
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

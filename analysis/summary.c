@@ -252,6 +252,8 @@ static void init_case(struct case_summary *out, const struct record_case *first)
     out->padded_rows = first->padded_rows;
     out->atol = first->atol;
     out->rtol = first->rtol;
+    out->matched_ratio_needed = first->matched_ratio_needed;
+    out->token_matched_ratio_needed = first->token_matched_ratio_needed;
     out->work = (struct moe_work){NAN, NAN};
     if (read_problem(first, out))
         out->work = moe_case_work(&out->shape, &out->routing);

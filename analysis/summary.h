@@ -28,7 +28,7 @@ struct case_summary {
     struct moe_shape shape;
     struct moe_routing routing;
     double padded_rows;
-    double atol, rtol;
+    double atol, rtol, matched_ratio_needed, token_matched_ratio_needed;
     size_t round_count; /* rounds with samples */
     struct stats_summary latency_ns;
     enum record_status status; /* the worst of the rounds and of what the bounds say; noise is that

@@ -144,6 +144,8 @@ struct record_case {
     double round;  /* 0-based */
     double batch_seq_len, hidden_size, moe_intermediate_size, num_experts, num_experts_per_tok;
     double atol, rtol;
+    double matched_ratio_needed, token_matched_ratio_needed; /* shares of elements, as the suite
+                                                                asks; NaN: an older record */
     /* routing of draw 0 */
     double valid_slots, experts_hit, rows_min, rows_median, rows_max, padded_rows;
     enum record_status status;

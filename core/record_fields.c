@@ -187,6 +187,8 @@ static const struct field case_rows[] = {
     INTEGER_REQUIRED(record_case, num_experts_per_tok, 1, 1048576.0),
     NUMBER(record_case, atol, 0, LARGEST),
     NUMBER(record_case, rtol, 0, LARGEST),
+    NUMBER(record_case, matched_ratio_needed, 0, 1),
+    NUMBER(record_case, token_matched_ratio_needed, 0, 1),
     INTEGER(record_case, valid_slots, 0, COUNT_MOST),
     INTEGER(record_case, experts_hit, 0, COUNT_MOST),
     INTEGER(record_case, rows_min, 0, COUNT_MOST),

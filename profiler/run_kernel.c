@@ -113,6 +113,11 @@ static bool is_problem_of(const struct suite_case *suite_case, const struct reco
            (isnan(suite_case->atol) || found->atol == suite_case->atol);
 }
 
+static void note_needed(const struct suite *suite, struct record_case *record_case) {
+    record_case->matched_ratio_needed = suite_matched_ratio(suite, record_case->number);
+    record_case->token_matched_ratio_needed = suite->token_matched_ratio;
+}
+
 /* Back to back there are no moments between the runs. */
 static int judge_clock(const struct stage *stage, struct record_case *record_case,
                        struct error *err) {
@@ -146,6 +151,7 @@ static int take_case(const struct stage *stage, int number, const char *line, si
     } else {
         /* The worker may have been tampered with: what can be decided here is decided here. */
         record_case.round = stage->round;
+        note_needed(stage->run->suite, &record_case);
         case_status_decide(stage->run->suite, &record_case);
         if (judge_clock(stage, &record_case, err)) {
             record_case_free(&record_case);
@@ -268,6 +274,7 @@ static int fail_case(void *self, int number, enum record_status status, const ch
     record_case.num_experts_per_tok = (double)shape->num_experts_per_tok;
     record_case.atol = suite_case->atol;
     record_case.rtol = suite_case->rtol;
+    note_needed(stage->run->suite, &record_case);
     record_case.status = status;
     snprintf(record_case.reason, sizeof record_case.reason, "%.255s", reason);
     return keep_case(stage, number, &record_case, err);

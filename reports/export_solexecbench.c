@@ -108,6 +108,8 @@ static json_t *correctness_of(const struct case_summary *c) {
     set_number(extra, "token_matched_ratio_min", found->token_matched_ratio_min);
     set_number(extra, "atol", c->atol);
     set_number(extra, "rtol", c->rtol);
+    set_number(extra, "matched_ratio_needed", c->matched_ratio_needed);
+    set_number(extra, "token_matched_ratio_needed", c->token_matched_ratio_needed);
     json_object_set_new(correctness, "extra", extra);
     return correctness;
 }

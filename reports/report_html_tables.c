@@ -100,7 +100,9 @@ static const struct table_column correctness_columns[] = {
     {"atol", false},
     {"rtol", false},
     {"matched %", false},
+    {"needed %", false},
     {"worst token %", false},
+    {"needed there %", false},
     {"largest error", false},
     {"NaN", false},
     {"Inf", false},
@@ -133,7 +135,9 @@ static void correctness_row(const struct case_summary *c, struct table *table) {
     tolerance_cell(c->atol, table);
     tolerance_cell(c->rtol, table);
     table_cell(table, "%s", matched_text(checked ? seen->matched_ratio : NAN).s);
+    tolerance_cell(100 * c->matched_ratio_needed, table);
     table_cell(table, "%s", matched_text(checked ? seen->token_matched_ratio_min : NAN).s);
+    tolerance_cell(100 * c->token_matched_ratio_needed, table);
     table_cell(table, "%s", number_text(checked ? seen->max_abs_error : NAN, 5).s);
     table_cell(table, "%s", number_text(checked ? seen->nan_count : NAN, 0).s);
     table_cell(table, "%s", number_text(checked ? seen->inf_count : NAN, 0).s);

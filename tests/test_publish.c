@@ -165,6 +165,8 @@ static void write_case(const struct maker *maker, FILE *file, size_t index, int 
     c.num_experts_per_tok = (double)wanted->shape.num_experts_per_tok;
     c.atol = 0.002;
     c.rtol = 0.01;
+    c.matched_ratio_needed = 0.99;
+    c.token_matched_ratio_needed = 0.9;
     fill_routing(&wanted->shape, &c);
     for (int s = 0; s < SAMPLES; s++) {
         samples[s] = 1e6 * maker->speed[wanted->number] *
@@ -334,6 +336,8 @@ static const struct mutation {
      "case 1, round 0: batch_seq_len: 31, the suite has 30"},
     {"\"case\":2,\"round\":1", "\"rtol\":0.01", "\"rtol\":0.1",
      "case 2, round 1: rtol: 0.1, the suite has 0.01"},
+    {"\"case\":2,\"round\":1", "\"matched_ratio_needed\":0.99", "\"matched_ratio_needed\":0.5",
+     "case 2, round 1: matched_ratio_needed: 0.5, the suite has 0.99"},
     {"\"case\":2,\"round\":1", "\"experts_hit\":8", "\"experts_hit\":7",
      "case 2, round 1: experts_hit: 7, drawn here from the seed it is 8"},
     {"\"case\":3,\"round\":0", "\"valid_slots\":100", "\"valid_slots\":99",

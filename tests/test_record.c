@@ -86,6 +86,8 @@ static void fill_case(struct fixture *f) {
     c->num_experts_per_tok = 8;
     c->atol = 0.0016;
     c->rtol = 0.1 + 0.2; /* needs 17 digits */
+    c->matched_ratio_needed = 0.98;
+    c->token_matched_ratio_needed = 0.9;
     c->valid_slots = 16640;
     c->rows_min = 0;
     c->status = STATUS_ABOVE_ROOF;
@@ -200,6 +202,7 @@ static void same_phases(const struct record_case *a, const struct record_case *b
 static void same_case(const struct record_case *a, const struct record_case *b) {
     assert_true(b->number == 3 && b->round == 1 && b->batch_seq_len == 2080);
     assert_true(b->atol == a->atol && b->rtol == a->rtol && b->event_ns == a->event_ns);
+    assert_true(b->matched_ratio_needed == 0.98 && b->token_matched_ratio_needed == 0.9);
     assert_true(b->rows_min == 0 && b->idle_share == 0);
     assert_true(isnan(b->rows_max) && isnan(b->padded_rows) && isnan(b->gap_ns));
     assert_int_equal(b->status, STATUS_ABOVE_ROOF);
