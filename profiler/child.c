@@ -1,8 +1,6 @@
 /* Starts, reads, kills and reaps worker processes. */
 #include "child.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "strays.h"
 #include "worker_protocol.h"
 
 /* A worker that sends more than this without a newline is broken. */
@@ -26,10 +25,6 @@ static const size_t most_line_bytes = (size_t)64 << 20;
 static const int most_log_reads = 16;
 /* How long a killed process may take to die; one that a driver holds never does. */
 static const double kill_limit_s = 60;
-/* How long processes that a worker left behind are looked for and killed, and after how many looks
- * that find none there are none: this process may have children that are not the worker's. */
-static const double strays_limit_s = 5;
-static const int enough_empty_looks = 50;
 
 double child_now_s(void) {
     struct timespec now;
@@ -54,84 +49,6 @@ int child_signal_fd(struct error *err) {
     if (fd < 0)
         return error_set(err, EXIT_FAILED, "cannot watch for signals: %s", strerror(errno));
     return fd;
-}
-
-/* --- processes ------------------------------------------------------------------------------- */
-
-struct process {
-    pid_t parent, group, session;
-    unsigned long long started; /* in ticks since the machine's start */
-};
-
-/* Fields 4 to 6 and 22 of /proc/PID/stat; the name before them may hold anything, a ')' included.
- */
-static bool read_process(pid_t pid, struct process *process) {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
-    size_t got = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[got] = '\0';
-    const char *name_end = strrchr(text, ')');
-    return name_end &&
-           sscanf(name_end,
-                  ") %*c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-                  "%*d %*d %llu",
-                  &process->parent, &process->group, &process->session, &process->started) == 4;
-}
-
-/* A session that is not this process's was made by a process of the worker's, so all in it goes:
- * killing a group leaves no moment in which one of it forks and gets away. In the own session a
- * group may hold others' processes. */
-static void kill_stray(pid_t pid, const struct process *process) {
-    if (process->session != getsid(0) && process->group > 1)
-        kill(-process->group, SIGKILL);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, WNOHANG);
-}
-
-/* Kills and reaps the children of this process that are as young as the worker. Returns how many
- * there were. */
-static int kill_children_since(unsigned long long started) {
-    int found = 0;
-    DIR *proc = opendir("/proc");
-    struct dirent *entry;
-    while (proc && (entry = readdir(proc))) {
-        struct process process;
-        pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-        if (pid <= 0 || !read_process(pid, &process) || process.parent != getpid() ||
-            process.started < started)
-            continue;
-        found++;
-        kill_stray(pid, &process);
-    }
-    if (proc)
-        closedir(proc);
-    return found;
-}
-
-static bool has_no_children(void) {
-    siginfo_t info;
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD;
-}
-
-/* Processes of a worker that left its process group. Their own children come up when they die, and
- * one that forks and exits all the time is missed by many a look at /proc: so this goes on until
- * this process has no children, or none was seen for a while. Returns whether all are gone. */
-static bool end_strays(const struct child *child) {
-    const struct timespec pause = {0, 2 * 1000 * 1000};
-    double deadline_s = child_now_s() + strays_limit_s;
-    int empty_looks = 0;
-    while (child->started && !has_no_children()) {
-        empty_looks = kill_children_since(child->started) ? 0 : empty_looks + 1;
-        if (empty_looks == enough_empty_looks)
-            return true;
-        if (child_now_s() >= deadline_s)
-            return false;
-        nanosleep(&pause, NULL);
-    }
-    return true;
 }
 
 /* --- start ----------------------------------------------------------------------------------- */
@@ -205,7 +122,7 @@ int child_start(struct child *child, const char *job, struct error *err) {
     int pipes[PIPES][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
     memset(child, 0, sizeof *child);
     child->message_fd = child->log_fd = child->pid_fd = child->delay_fd = -1;
-    /* What a worker starts and leaves behind comes to this process, which ends it (end_strays()).
+    /* What a worker starts and leaves behind comes to this process, which ends it (strays_end()).
      */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (int i = 0; i < PIPES; i++)
@@ -222,8 +139,7 @@ int child_start(struct child *child, const char *job, struct error *err) {
         become_worker(parent, pipes[JOB][0], pipes[MESSAGES][1], pipes[LOG][1]);
     setpgid(child->pid, child->pid); /* in both, as either may come first */
     child->pid_fd = (int)syscall(SYS_pidfd_open, child->pid, 0); /* -1: an old kernel */
-    struct process self;
-    child->started = read_process(child->pid, &self) ? self.started : 0;
+    child->started = strays_start_of(child->pid);
     child->delay_fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     child->message_fd = pipes[MESSAGES][0];
     child->log_fd = pipes[LOG][0];
@@ -411,7 +327,7 @@ static void reap(struct child *child) {
 void child_end(struct child *child) {
     if (child->pid > 0 && !child->reaped && !child->stuck) {
         reap(child);
-        child->strays_left = !end_strays(child);
+        child->strays_left = !strays_end(child->started);
     }
     read_log(child);
     if (child->message_fd >= 0)

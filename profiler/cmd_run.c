@@ -1,6 +1,5 @@
 /* `moesol run`: plan, ceilings, then each kernel over all cases into its own record. This process
  * never touches a device; its workers do (run_worker.h). */
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "child.h"
 #include "command_text.h"
 #include "commands.h"
+#include "earlier_run.h"
 #include "run_definition.h"
 #include "run_kernel.h"
 #include "run_plan.h"
@@ -291,73 +291,6 @@ static bool is_resume_alone(int argc, char **argv) {
            (argc == 2 && strncmp(argv[1], "--resume=", 9) == 0);
 }
 
-/* How a record of the folder came to be. */
-struct earlier {
-    char command[sizeof((struct record_run *)0)->command];
-    char device_kind[sizeof((struct record_device *)0)->kind];
-};
-
-static int compare_earlier(const void *a, const void *b) {
-    const struct earlier *left = a, *right = b;
-    int order = strcmp(left->command, right->command);
-    return order ? order : strcmp(left->device_kind, right->device_kind);
-}
-
-/* Whether a file of the folder is a record that says its command line. One that cannot be read is
- * said, and left to its own run, which begins it anew where it holds nothing and refuses it
- * elsewhere. */
-static bool read_earlier(const char *folder, const char *name, struct earlier *earlier) {
-    char path[1024];
-    struct record record;
-    struct error err = {0};
-    const char *dot = strrchr(name, '.');
-    if (!dot || strcmp(dot, ".jsonl") != 0 ||
-        snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        return false;
-    if (record_read(path, &record, &err)) {
-        error_print(&err);
-        return false;
-    }
-    memcpy(earlier->command, record.run.command, sizeof earlier->command);
-    memcpy(earlier->device_kind, record.run.device.kind, sizeof earlier->device_kind);
-    record_free(&record);
-    return earlier->command[0] != '\0';
-}
-
-/* The runs whose records are in a folder, sorted, each once; free the array. */
-static int find_earlier(const char *folder, struct earlier **runs, size_t *count,
-                        struct error *err) {
-    struct dirent **entries = NULL;
-    int entry_count = scandir(folder, &entries, NULL, alphasort);
-    size_t kept = 0;
-    *runs = NULL;
-    *count = 0;
-    if (entry_count < 0)
-        return error_set(err, EXIT_USAGE, "run: cannot resume: %.300s: %s", folder,
-                         strerror(errno));
-    struct earlier *found = calloc((size_t)entry_count + 1, sizeof *found);
-    for (int i = 0; i < entry_count; i++) {
-        if (found && read_earlier(folder, entries[i]->d_name, &found[*count]))
-            ++*count;
-        free(entries[i]);
-    }
-    free(entries);
-    if (!found)
-        return error_set(err, EXIT_FAILED, "out of memory: the records in %.300s", folder);
-    qsort(found, *count, sizeof *found, compare_earlier);
-    for (size_t i = 0; i < *count; i++)
-        if (kept == 0 || compare_earlier(&found[i], &found[kept - 1]) != 0)
-            found[kept++] = found[i];
-    *count = kept;
-    *runs = found;
-    if (kept > 0)
-        return 0;
-    return error_set(err, EXIT_USAGE,
-                     "run: nothing to resume: no record in %.300s; give the whole command line "
-                     "beside --resume to begin there",
-                     folder);
-}
-
 /* The first kernel that is a file; NULL: none. */
 static const char *find_plugin(const struct option_list *kernels) {
     for (size_t i = 0; i < kernels->count; i++)
@@ -367,7 +300,7 @@ static const char *find_plugin(const struct option_list *kernels) {
 }
 
 /* Goes on with one of them, in `folder`. The record may come from anybody. */
-static int resume_command(const struct earlier *earlier, const char *folder, int signal_fd) {
+static int resume_command(const struct earlier_run *earlier, const char *folder, int signal_fd) {
     const char *command = earlier->command;
     struct error err = {0};
     struct run_request request;
@@ -401,10 +334,10 @@ static int resume_command(const struct earlier *earlier, const char *folder, int
 
 static int resume_all(const char *folder, int signal_fd) {
     struct error err = {0};
-    struct earlier *runs;
+    struct earlier_run *runs;
     size_t count;
     int code = EXIT_OK;
-    if (find_earlier(folder, &runs, &count, &err))
+    if (earlier_runs_find(folder, &runs, &count, &err))
         code = error_print(&err);
     for (size_t i = 0; i < count && code != EXIT_INTERRUPTED && code != EXIT_USAGE; i++) {
         int one = resume_command(&runs[i], folder, signal_fd);
