@@ -49,6 +49,8 @@ static const double judged_bytes = 100e6;
 static const double byte_share = 0.01, time_share = 0.03, percent_points = 2;
 /* Both clocks of a launch's time stop outside the kernel. */
 static const double launch_edge_ns = 2000;
+/* Before each phase that is timed for the comparison. */
+static const useconds_t idle_us = 20000;
 /* Phases at least this long are timed by their counter range; its edges add some 15 us. */
 static const double long_phase_ns = 1.5e6;
 
@@ -56,7 +58,8 @@ struct phase_figures {
     char name[64];
     double values[METRIC_COUNT];
     double launches;    /* an iteration */
-    double activity_ns; /* the record's time, by activity records */
+    double activity_ns; /* by activity records, each phase on an idle device, as under ncu */
+    double run_ns;      /* by activity records, phase after phase as in any run: shown only */
 };
 
 struct figures {
@@ -114,6 +117,30 @@ static int prepare(const struct backend *backend, struct backend_session *sessio
 }
 
 static const struct measure_options warm_options = {.warmup_count = 3, .sample_count = 1};
+
+/* ncu lets the device go idle between launches: nothing of the phase before is still under way, and
+ * power and clocks have recovered. So do these two, where a phase begins. */
+static const struct moe_phase_sink *inner_sink;
+
+static void push_on_idle(void *self, const char *name) {
+    (void)self;
+    traced.driver.cuCtxSynchronize();
+    usleep(idle_us);
+    inner_sink->push(inner_sink->self, name);
+}
+
+static void pop_inner(void *self) {
+    (void)self;
+    inner_sink->pop(inner_sink->self);
+}
+
+static int run_spaced(void *state, const struct moe_call *call, char *reason) {
+    static const struct moe_phase_sink sink = {push_on_idle, pop_inner, NULL};
+    struct moe_call spaced = *call;
+    inner_sink = call->phases;
+    spaced.phases = &sink;
+    return traced.real->run(state, &spaced, reason);
+}
 
 /* The back end, with traced.real set; NULL after the line that says why. */
 static const struct backend *open_kernel(const char *name) {
@@ -345,14 +372,15 @@ static int count_phases(const struct backend *backend, struct backend_session *s
     return result;
 }
 
-static void add_times(const struct record_case *record_case, struct figures *figures) {
+static void add_times(const struct record_case *record_case, bool spaced, struct figures *figures) {
     for (size_t i = 0; i < record_case->phase_count; i++) {
         const struct record_phase *phase = &record_case->phases[i];
         struct phase_figures *out = phase_of(figures, phase->name, strlen(phase->name));
         if (!out)
             continue;
-        out->activity_ns = stats_quantile(phase->samples_ns, phase->sample_count, 0.5);
-        for (size_t l = 0; l < phase->launch_count; l++)
+        double ns = stats_quantile(phase->samples_ns, phase->sample_count, 0.5);
+        *(spaced ? &out->activity_ns : &out->run_ns) = ns;
+        for (size_t l = 0; l < phase->launch_count && spaced; l++)
             if (strncmp(phase->launches[l].name, "mem", 3)) /* ncu sees kernels only */
                 out->launches += phase->launches[l].count;
     }
@@ -369,9 +397,11 @@ static void expect_time(struct tally *tally, const char *kernel, const struct ph
     double clocks = by_range ? fabs(ours->values[CLOCK] / theirs->values[CLOCK] - 1) : 0;
     double allowed_ns = (time_share + clocks) * ncu_ns + launch_edge_ns * theirs->launches;
     expect(tally, fabs(ns - ncu_ns) <= allowed_ns,
-           "%s %s: %.1f us by %s, ncu %.1f us (%+.2f %%; SM clocks %.0f and %.0f MHz)", kernel,
-           ours->name, ns / 1e3, by_range ? "its range" : "activity records", ncu_ns / 1e3,
-           100 * (ns / ncu_ns - 1), ours->values[CLOCK] / 1e6, theirs->values[CLOCK] / 1e6);
+           "%s %s: %.1f us by %s, ncu %.1f us (%+.2f %%; SM clocks %.0f and %.0f MHz); phase after "
+           "phase %.1f us",
+           kernel, ours->name, ns / 1e3, by_range ? "its range" : "activity records", ncu_ns / 1e3,
+           100 * (ns / ncu_ns - 1), ours->values[CLOCK] / 1e6, theirs->values[CLOCK] / 1e6,
+           ours->run_ns / 1e3);
 }
 
 static void expect_phase(struct tally *tally, const char *kernel, const struct phase_figures *ours,
@@ -432,14 +462,15 @@ static void compare(struct tally *tally, const char *kernel, struct figures *our
 /* --- the record's side, a process of its own: it must not hold the counters while ncu runs -----
  */
 
-static const char figure_format[] = "figures %63s %lf %lf";
+static const char figure_format[] = "figures %63s %lf %lf %lf";
 
 /* Prints a line a phase, and one of the device. */
 static void print_figures(const struct figures *figures, double l2_bytes) {
     printf("device %.17g\n", l2_bytes);
     for (size_t i = 0; i < figures->count; i++) {
         const struct phase_figures *phase = &figures->phases[i];
-        printf("figures %s %.17g %.17g", phase->name, phase->launches, phase->activity_ns);
+        printf("figures %s %.17g %.17g %.17g", phase->name, phase->launches, phase->activity_ns,
+               phase->run_ns);
         for (int m = 0; m < METRIC_COUNT; m++)
             printf(" %.17g", phase->values[m]);
         printf("\n");
@@ -449,39 +480,54 @@ static void print_figures(const struct figures *figures, double l2_bytes) {
 static void read_figures(FILE *file, struct figures *figures, double *l2_bytes) {
     char *line = NULL, name[64];
     size_t size = 0;
-    double launches, activity_ns;
+    double launches, activity_ns, run_ns;
     while (getline(&line, &size, file) > 0) {
         if (sscanf(line, "device %lf", l2_bytes) == 1 ||
-            sscanf(line, figure_format, name, &launches, &activity_ns) != 3)
+            sscanf(line, figure_format, name, &launches, &activity_ns, &run_ns) != 4)
             continue;
         struct phase_figures *phase = phase_of(figures, name, strlen(name));
         if (!phase)
             continue;
         phase->launches = launches;
         phase->activity_ns = activity_ns;
+        phase->run_ns = run_ns;
         char *at = strstr(line, name) + strlen(name);
-        strtod(at, &at);
-        strtod(at, &at);
+        for (int i = 0; i < 3; i++)
+            strtod(at, &at);
         for (int m = 0; m < METRIC_COUNT; m++)
             phase->values[m] = strtod(at, &at);
     }
     free(line);
 }
 
-static int take_figures(const struct backend *backend, struct backend_session *session,
-                        struct figures *figures, struct error *err) {
+static int time_phases(const struct backend *backend, struct backend_session *session, bool spaced,
+                       struct figures *figures, struct error *err) {
     static const struct measure_options options = {
         .warmup_count = 3, .sample_count = SAMPLES, .sample_min = SAMPLES, .collect = true};
+    struct moe_kernel kernel = *traced.real;
     struct record_case record_case;
-    int result = prepare(backend, session, traced.real, &record_case, err);
+    if (spaced)
+        kernel.run = run_spaced;
+    int result = prepare(backend, session, &kernel, &record_case, err);
     if (result == 1)
         return error_set(err, EXIT_FAILED, "not for this shape: %s", record_case.reason);
     if (!result)
         result = backend->measure(session, &options, &record_case, err);
     if (!result)
-        result = count_phases(backend, session, figures, err);
-    if (!result)
-        add_times(&record_case, figures);
+        add_times(&record_case, spaced, figures);
+    backend->finish(session); /* kernel goes with this frame */
+    record_case_free(&record_case);
+    return result;
+}
+
+static int take_figures(const struct backend *backend, struct backend_session *session,
+                        struct figures *figures, struct error *err) {
+    struct record_case record_case;
+    if (time_phases(backend, session, true, figures, err) ||
+        time_phases(backend, session, false, figures, err) ||
+        prepare(backend, session, traced.real, &record_case, err))
+        return -1;
+    int result = count_phases(backend, session, figures, err);
     record_case_free(&record_case);
     return result;
 }
@@ -493,7 +539,7 @@ static int record(const char *name) {
     struct figures figures = {.count = 0};
     struct backend_session *session = NULL;
     const struct backend *backend = open_kernel(name);
-    if (!backend)
+    if (!backend || gpu_driver_open(&traced.driver))
         return 1;
     record_run_init(&run);
     int failed = backend->open(0, &session, &err) || take_figures(backend, session, &figures, &err);

@@ -1,35 +1,19 @@
 /* Cheats that compute as they should, or not at all, and lie about the time: a result of their own
  * on the worker's pipe, samples overwritten in memory, a clock that goes slow. */
-#include <elf.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cheat.h"
+#include "fake_result.h"
+#include "patch.h"
 #include "table.h"
 
 static const struct knobs honest = {0};
 
 /* --- a result of its own --------------------------------------------------------------------- */
-
-/* What `moesol worker` sends for a case that is all right, with samples of 5 ms. */
-static void print_result(const struct moe_call *call) {
-    static const char correct[] = "{\"checked\":true,\"matched_ratio\":1,"
-                                  "\"token_matched_ratio_min\":1,\"nan_count\":0,\"inf_count\":0}";
-    const struct moe_shape *shape = &call->shape;
-    dprintf(3,
-            "{\"type\":\"case\",\"case\":1,\"round\":0,\"batch_seq_len\":%lld,\"hidden_size\":%lld,"
-            "\"moe_intermediate_size\":%lld,\"num_experts\":%lld,\"num_experts_per_tok\":%lld,"
-            "\"rtol\":0.01,\"status\":\"ok\",\"samples_ns\":[5e6,5e6,5e6,5e6,5e6],"
-            "\"correctness\":%s,\"timed_correctness\":%s}\n{\"event\":\"done\"}\n",
-            (long long)shape->batch_seq_len, (long long)shape->hidden_size,
-            (long long)shape->moe_intermediate_size, (long long)shape->num_experts,
-            (long long)shape->num_experts_per_tok, correct, correct);
-}
 
 static int run_print(void *state, const struct moe_call *call, char *reason) {
     (void)state, (void)reason;
@@ -37,13 +21,9 @@ static int run_print(void *state, const struct moe_call *call, char *reason) {
     _exit(0);
 }
 
-/* With the lines that the parent's clock goes by, but not the time between them. */
 static int run_print_all(void *state, const struct moe_call *call, char *reason) {
     (void)state, (void)reason;
-    for (int i = 0; i < 5; i++) {
-        dprintf(3, "{\"event\":\"timed\"}\n");
-        dprintf(3, "{\"event\":\"ran\"}\n");
-    }
+    print_timed_lines();
     print_result(call);
     _exit(0);
 }
@@ -123,51 +103,10 @@ static int slow_clock(clockid_t id, struct timespec *time) {
     return result;
 }
 
-/* The dynamic section of the command, and where it was loaded. */
-struct image {
-    ElfW(Addr) base;
-    const ElfW(Dyn) * dynamic;
-};
-
-static int take_first_image(struct dl_phdr_info *info, size_t size, void *self) {
-    struct image *image = self;
-    (void)size;
-    image->base = info->dlpi_addr;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            image->dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    return 1; /* the first is the command itself */
-}
-
-static ElfW(Addr) dynamic_value(const struct image *image, ElfW(Sxword) tag) {
-    for (const ElfW(Dyn) *entry = image->dynamic; entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == tag)
-            return entry->d_un.d_ptr;
-    return 0;
-}
-
-/* Points the command's own calls of clock_gettime() to slow_clock(). */
-static void patch(const struct image *image, ElfW(Addr) relocations, size_t bytes) {
-    const ElfW(Sym) *symbols = (const void *)dynamic_value(image, DT_SYMTAB);
-    const char *names = (const void *)dynamic_value(image, DT_STRTAB);
-    const ElfW(Rela) *all = (const void *)relocations;
-    for (size_t i = 0; i < bytes / sizeof *all; i++) {
-        if (strcmp(names + symbols[ELF64_R_SYM(all[i].r_info)].st_name, "clock_gettime"))
-            continue;
-        int (**slot)(clockid_t, struct timespec *) = (void *)(image->base + all[i].r_offset);
-        uintptr_t page = (uintptr_t)slot & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
-        mprotect((void *)page, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE);
-        *slot = slow_clock;
-    }
-}
-
 static int create_slow(const struct moe_shape *shape, const struct moe_device *device, void **state,
                        char *reason) {
-    struct image image = {0};
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &slow_since);
-    dl_iterate_phdr(take_first_image, &image);
-    patch(&image, dynamic_value(&image, DT_JMPREL), dynamic_value(&image, DT_PLTRELSZ));
-    patch(&image, dynamic_value(&image, DT_RELA), dynamic_value(&image, DT_RELASZ));
+    patch_calls("", "clock_gettime", (void *)slow_clock);
     return cheat_create(shape, device, state, reason);
 }
 

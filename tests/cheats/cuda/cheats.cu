@@ -286,7 +286,8 @@ static const struct moe_kernel kernels[] = {
 };
 
 extern "C" const struct moe_kernel *const moe_plugin_kernels[] = {
-    &kernels[0],  &kernels[1],  &kernels[2],  &kernels[3],  &kernels[4],  &kernels[5],
-    &kernels[6],  &kernels[7],  &kernels[8],  &kernels[9],  &kernels[10], &kernels[11],
-    &kernels[12], &kernels[13], &kernels[14], &kernels[15], &kernels[16], &kernels[17],
-    &kernels[18], &kernels[19], NULL};
+    &kernels[0],       &kernels[1],       &kernels[2],       &kernels[3],       &kernels[4],
+    &kernels[5],       &kernels[6],       &kernels[7],       &kernels[8],       &kernels[9],
+    &kernels[10],      &kernels[11],      &kernels[12],      &kernels[13],      &kernels[14],
+    &kernels[15],      &kernels[16],      &kernels[17],      &kernels[18],      &kernels[19],
+    &lying_kernels[0], &lying_kernels[1], &lying_kernels[2], &lying_kernels[3], NULL};
