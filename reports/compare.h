@@ -29,7 +29,7 @@ void compare_part_table(const struct compared_parts *parts, const char *kind, st
 
 /* Lines for people, each without a newline. The first is the verdict. */
 #define COMPARE_LINE 768
-#define COMPARE_LINES 12
+#define COMPARE_LINES 14
 size_t compare_lines(const struct compare_report *report, char (*lines)[COMPARE_LINE]);
 
 /* "cublas-loop on NVIDIA H200, PATH" of a side. */

@@ -1,4 +1,6 @@
-/* The comparison as JSON: {"a", "b", "suite", "cases"}; null where something is not known. */
+/* The comparison as JSON: {"a", "b", "suite", "repeat", "cases"}; null where something is not
+ * known. */
+#include "../analysis/repeat.h"
 #include "compare.h"
 #include "json_out.h"
 
@@ -43,6 +45,20 @@ static json_t *side_object(const struct summary *summary) {
                      "started_at", json_text(run->started_at));
 }
 
+/* null unless both are runs of one kernel on one device. */
+static json_t *repeat_object(const struct compare_report *report) {
+    struct repeat repeat;
+
+    if (!repeat_applies(report->a, report->b))
+        return json_null();
+    repeat_count(report->comparison, &repeat);
+    return json_pack("{s:I, s:I, s:I, s:b, s:o, s:o}", "cases", (json_int_t)repeat.count, "agree",
+                     (json_int_t)repeat.agree, "under_2_percent", (json_int_t)repeat.narrow,
+                     "repeatable", repeat.repeatable, "widest_interval",
+                     json_number(repeat.widest_share), "largest_difference",
+                     json_number(repeat.largest_share));
+}
+
 static int write_json(FILE *file, const struct compare_report *report) {
     const struct comparison *comparison = report->comparison;
     json_t *cases = json_array();
@@ -60,8 +76,9 @@ static int write_json(FILE *file, const struct compare_report *report) {
                                    comparison->mean_a_ns, comparison->mean_b_ns,
                                    &comparison->phases, &comparison->steps);
     json_object_set_new(suite, "cases", json_integer((json_int_t)comparison->suite_count));
-    return json_write(file, json_pack("{s:o, s:o, s:o, s:o}", "a", side_object(report->a), "b",
-                                      side_object(report->b), "suite", suite, "cases", cases));
+    return json_write(file, json_pack("{s:o, s:o, s:o, s:o, s:o}", "a", side_object(report->a), "b",
+                                      side_object(report->b), "suite", suite, "repeat",
+                                      repeat_object(report), "cases", cases));
 }
 
 const struct compare_format compare_json = {"json", write_json};

@@ -2,14 +2,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "../analysis/repeat.h"
 #include "compare.h"
 
 const struct compare_format *const compare_formats[] = {&compare_text, &compare_markdown,
                                                         &compare_json, NULL};
 
 static const struct table_column case_columns[] = {
-    {"case", false}, {"T", false},    {"A ms", false},   {"B ms", false}, {"B/A", false},
-    {"low", false},  {"high", false}, {"verdict", true}, {"phase", true}, {"step", true},
+    {"case", false},  {"T", false},      {"A ms", false}, {"B ms", false},
+    {"B/A", false},   {"low", false},    {"high", false}, {"A ± %", false},
+    {"B ± %", false}, {"verdict", true}, {"phase", true}, {"step", true},
 };
 
 /* "gate_up -1.234 ms"; only where there is a difference to explain. */
@@ -24,6 +26,13 @@ static void part_cell(const struct compared_case *one, const struct compared_par
         table_cell(table, "%s %+.3f ms", part->name, part->difference_ns / 1e6);
 }
 
+/* Half of the median's own 95 % interval. */
+static void half_width_cell(const struct stats_summary *latency, struct table *table) {
+    double half = (latency->high - latency->low) / 2 / latency->median;
+
+    table_cell(table, "%s", number_text(100 * half, 2).s);
+}
+
 void compare_case_table(const struct comparison *comparison, struct table *table) {
     table_init(table, case_columns, sizeof case_columns / sizeof *case_columns);
     for (size_t i = 0; i < comparison->count; i++) {
@@ -35,6 +44,8 @@ void compare_case_table(const struct comparison *comparison, struct table *table
         table_cell(table, "%s", number_text(one->ratio.value, 4).s);
         table_cell(table, "%s", number_text(one->ratio.low, 4).s);
         table_cell(table, "%s", number_text(one->ratio.high, 4).s);
+        half_width_cell(&one->a->latency_ns, table);
+        half_width_cell(&one->b->latency_ns, table);
         table_cell(table, "%s", verdict_names[one->verdict]);
         part_cell(one, &one->phases, table);
         part_cell(one, &one->steps, table);
@@ -107,6 +118,28 @@ static void decisive_line(const struct comparison *comparison, const struct comp
                      : "");
 }
 
+/* Of two runs of one kernel on one device: whether they agree. Returns how many lines. */
+static size_t repeat_lines(const struct compare_report *report, char (*lines)[COMPARE_LINE]) {
+    struct repeat repeat;
+
+    if (!repeat_applies(report->a, report->b))
+        return 0;
+    repeat_count(report->comparison, &repeat);
+    if (repeat.count == 0)
+        return 0;
+    snprintf(lines[0], COMPARE_LINE,
+             "Two runs of one kernel on one device: the medians agree in %zu of %zu cases, within "
+             "the larger of %g %% and their joint 95 %% interval (15 of 16 are asked for)",
+             repeat.agree, repeat.count, 100 * REPEAT_LEAST_SHARE);
+    snprintf(lines[1], COMPARE_LINE,
+             "They differ by %.2f %% at most (case %d); both intervals are under %g %% wide in %zu "
+             "of %zu cases, the widest is %.2f %% (%c, case %d)",
+             100 * repeat.largest_share, repeat.largest_case, 100 * REPEAT_WIDE_SHARE,
+             repeat.narrow, repeat.count, 100 * repeat.widest_share, repeat.widest_side,
+             repeat.widest_case);
+    return 2;
+}
+
 /* What keeps the two from being like for like. */
 static size_t caution_lines(const struct compare_report *report, char (*lines)[COMPARE_LINE]) {
     const struct record_run *a = &report->a->record->run, *b = &report->b->record->run;
@@ -143,6 +176,7 @@ size_t compare_lines(const struct compare_report *report, char (*lines)[COMPARE_
     snprintf(lines[n++], COMPARE_LINE, "Cases: %zu FASTER, %zu SLOWER, %zu SAME, %zu UNCLEAR",
              comparison->verdicts[VERDICT_FASTER], comparison->verdicts[VERDICT_SLOWER],
              comparison->verdicts[VERDICT_SAME], comparison->verdicts[VERDICT_UNCLEAR]);
+    n += repeat_lines(report, lines + n);
     decisive_line(comparison, &comparison->phases, "phase", lines[n]);
     n += lines[n][0] != '\0';
     decisive_line(comparison, &comparison->steps, "step", lines[n]);

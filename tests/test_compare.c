@@ -314,6 +314,13 @@ static void the_command_writes_its_formats(void **state) {
     assert_true(fabs(json_number_value(json_object_get(suite, "ratio")) - 0.9) < 0.01);
     assert_string_equal(json_string_value(json_object_get(suite, "phase")), "gate_up");
     assert_int_equal(json_array_size(json_object_get(root, "cases")), 1);
+    assert_true(json_is_null(json_object_get(root, "repeat"))); /* of two kernels */
+    json_decref(root);
+    assert_int_equal(run_compare(path_a, path_a, "json", out), 0);
+    root = json_load_file(out, 0, NULL);
+    const json_t *repeat = json_object_get(root, "repeat");
+    assert_int_equal(json_integer_value(json_object_get(repeat, "agree")), 1);
+    assert_true(json_is_true(json_object_get(repeat, "repeatable")));
     json_decref(root);
 }
 
