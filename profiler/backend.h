@@ -3,8 +3,9 @@
  * the one for the host; the CUDA one is `cuda/session.cu`, in a module loaded at run time
  * (module.c). Compiles under cc and nvcc.
  *
- * Every function that returns int returns 0, or -1 with *err. After an error in measure, check or
- * count the session is spoiled: the worker reports it and exits, and the parent starts another. */
+ * Every function that returns int returns 0, or -1 with *err. After an error in measure, check,
+ * count or finish the session is spoiled: the worker reports it and exits, and the parent starts
+ * another. */
 #ifndef MOESOL_PROFILER_BACKEND_H
 #define MOESOL_PROFILER_BACKEND_H
 
@@ -17,7 +18,7 @@
 extern "C" {
 #endif
 
-#define BACKEND_ABI 3
+#define BACKEND_ABI 4
 
 struct backend_session; /* the back end's own */
 
@@ -105,8 +106,9 @@ struct backend {
     int (*sample)(struct backend_session *session, struct record_timeline *timeline,
                   struct error *err);
 
-    /* Frees what prepare() made. */
-    void (*finish)(struct backend_session *session);
+    /* Frees what prepare() made, all of it whatever fails; an error is what the kernel's destroy()
+     * or an earlier call left behind: the case has not passed. */
+    int (*finish)(struct backend_session *session, struct error *err);
 };
 
 extern const struct backend backend_cpu;

@@ -241,6 +241,15 @@ static int write_measured(struct worker *worker, const struct record_case *recor
     return record_write_case(worker->messages, record_case, err);
 }
 
+/* Returns `result`, or what went wrong in tearing the case down. */
+static int finish(struct worker *worker, int result, struct error *err) {
+    struct error after = {0};
+    if (!result)
+        return worker->backend->finish(worker->session, err);
+    worker->backend->finish(worker->session, &after);
+    return result;
+}
+
 static int measure_case(struct worker *worker, const struct suite_case *suite_case,
                         struct error *err) {
     struct measure_options options = worker->job.options;
@@ -260,8 +269,8 @@ static int measure_case(struct worker *worker, const struct suite_case *suite_ca
         result = worker->backend->measure(worker->session, &options, &record_case, err);
     if (prepared == 0 && !result)
         result = check(worker, suite_case, &record_case, err);
-    /* Before the line is written: a kernel that crashes when it is torn down has not passed. */
-    worker->backend->finish(worker->session);
+    /* Before the line is written: a kernel that fails when it is torn down has not passed. */
+    result = finish(worker, result, err);
     timeline.number = suite_case->number;
     snprintf(timeline.source, sizeof timeline.source, "activity");
     if (!result)
@@ -288,7 +297,7 @@ static int count_case(struct worker *worker, const struct suite_case *suite_case
     if (prepared == 0)
         result =
             worker->backend->count(worker->session, worker->job.counters_level, &counters, err);
-    worker->backend->finish(worker->session);
+    result = finish(worker, result, err);
     if (!result)
         result = record_write_counters(worker->messages, &counters, err);
     record_counters_free(&counters);
@@ -310,7 +319,7 @@ static int sample_case(struct worker *worker, const struct suite_case *suite_cas
                  record_case.reason);
     if (prepared == 0)
         result = worker->backend->sample(worker->session, &timeline, err);
-    worker->backend->finish(worker->session);
+    result = finish(worker, result, err);
     timeline.number = suite_case->number;
     snprintf(timeline.source, sizeof timeline.source, "sampling");
     if (!result)

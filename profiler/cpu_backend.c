@@ -54,7 +54,7 @@ static void unload(struct backend_session *session) {
     session->gate = session->up = session->down = NULL;
 }
 
-static void cpu_finish(struct backend_session *session) {
+static void release_case(struct backend_session *session) {
     if (session->kernel && session->kernel->destroy && session->kernel_state)
         session->kernel->destroy(session->kernel_state);
     session->kernel = NULL;
@@ -70,10 +70,16 @@ static void cpu_finish(struct backend_session *session) {
     memset(&session->clock, 0, sizeof session->clock);
 }
 
+static int cpu_finish(struct backend_session *session, struct error *err) {
+    (void)err;
+    release_case(session);
+    return 0;
+}
+
 static void cpu_close(struct backend_session *session) {
     if (!session)
         return;
-    cpu_finish(session);
+    release_case(session);
     unload(session);
     free(session->flush);
     free(session);
@@ -136,7 +142,7 @@ static int check_memory(const struct backend_session *session, const struct suit
 static int cpu_load(struct backend_session *session, const struct suite *suite,
                     const struct moe_shape *shape, struct error *err) {
     size_t count = (size_t)(shape->num_experts * shape->moe_intermediate_size * shape->hidden_size);
-    cpu_finish(session);
+    release_case(session);
     unload(session);
     if (check_memory(session, suite, shape, err))
         return -1;
@@ -210,7 +216,7 @@ static int cpu_prepare(struct backend_session *session, const struct suite_case 
                        const struct moe_kernel *kernel, struct record_case *record_case,
                        struct error *err) {
     char reason[MOE_REASON_BYTES] = "";
-    cpu_finish(session);
+    release_case(session);
     if (!session->gate || !same_weights(&session->inputs.shape, &suite_case->shape))
         return error_set(err, EXIT_FAILED, "no weights are loaded for case %d", suite_case->number);
     if (!kernel->supports(&suite_case->shape, &session->device, reason)) {
@@ -236,7 +242,7 @@ static int cpu_prepare(struct backend_session *session, const struct suite_case 
         goto fail;
     return 0;
 fail:
-    cpu_finish(session);
+    release_case(session);
     return -1;
 }
 

@@ -109,8 +109,10 @@ static int run_drawn(struct tally *tally, const struct backend *backend,
         return -1;
     }
     judge(tally, kernel, what, suite, &record_case);
-    backend->finish(session);
-    return 0;
+    if (backend->finish(session, &err) == 0)
+        return 0;
+    fail(tally, kernel->name, what, err.text);
+    return -1;
 }
 
 static void test_drawn(struct tally *tally, const struct backend *backend,

@@ -515,9 +515,10 @@ static int time_phases(const struct backend *backend, struct backend_session *se
         result = backend->measure(session, &options, &record_case, err);
     if (!result)
         add_times(&record_case, spaced, figures);
-    backend->finish(session); /* kernel goes with this frame */
+    struct error after = {0};
+    int finished = backend->finish(session, result ? &after : err); /* kernel: of this frame */
     record_case_free(&record_case);
-    return result;
+    return result ? result : finished;
 }
 
 static int take_figures(const struct backend *backend, struct backend_session *session,

@@ -343,6 +343,12 @@ static bool load(struct fixture *fixture, struct moe_shape shape, enum suite_rou
     return code == 0;
 }
 
+static void finish(struct fixture *fixture) {
+    struct error err = {0};
+    if (fixture->backend->finish(fixture->session, &err))
+        expect(fixture->tally, false, "finish: %s", err.text);
+}
+
 static bool prepare(struct fixture *fixture, const struct moe_kernel *kernel,
                     struct record_case *record_case) {
     struct error err = {0};
@@ -449,7 +455,7 @@ static void test_draws(struct fixture *fixture) {
                probe.workspace_before[0] == 0xffff && probe.workspace_before[1] == 0xffff,
                "the workspace is poisoned from end to end");
         host_inputs_close(&inputs);
-        fixture->backend->finish(fixture->session);
+        finish(fixture);
         record_case_free(&record_case);
     }
 }
@@ -520,7 +526,7 @@ static void test_oracle(struct fixture *fixture) {
             expect(fixture->tally, record_case.atol > 0, "atol came from the RMS: %g",
                    record_case.atol);
         }
-        fixture->backend->finish(fixture->session);
+        finish(fixture);
         record_case_free(&record_case);
     }
     probe.bend = BEND_NONE;
@@ -546,7 +552,7 @@ static void test_nothing_written(struct fixture *fixture) {
     token = 33;
     code = fixture->backend->read_output(fixture->session, &token, 1, row, &err);
     expect(fixture->tally, code == -1, "read_output refuses a token that is not there");
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&record_case);
 }
 
@@ -611,7 +617,7 @@ static void test_known_time(struct fixture *fixture) {
            "events agree: %.0f ns, %.0f ns with collection", r.event_ns, r.collected_event_ns);
     expect(fixture->tally, r.idle_share > 0 && r.idle_share < 1, "idle share %.3f", r.idle_share);
     expect_spin_phases(fixture, &r);
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&r);
 }
 
@@ -627,7 +633,7 @@ static void test_events_only(struct fixture *fixture) {
                median(r.samples_ns, 10) > SPIN_A_NS + SPIN_B_NS,
            "without collection there are event times and no phases: %.0f ns",
            median(r.samples_ns, r.sample_count));
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&r);
 }
 
@@ -638,7 +644,7 @@ static void test_cold(struct fixture *fixture) {
     warm_options.back_to_back = true;
     if (!measure(fixture, &sweep, &ten_samples, &cold))
         return;
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     if (measure(fixture, &sweep, &warm_options, &warm)) {
         const double cold_ns = median(cold.samples_ns, cold.sample_count);
         const double warm_ns = median(warm.samples_ns, warm.sample_count);
@@ -647,7 +653,7 @@ static void test_cold(struct fixture *fixture) {
                warm_ns);
         record_case_free(&warm);
     }
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&cold);
 }
 
@@ -665,7 +671,7 @@ static void test_null(struct fixture *fixture) {
                r.event_ns < 10000 * r.launch_count + 10000,
            "the null kernel costs little: %.0f ns, events %.0f ns", median(r.samples_ns, 10),
            r.event_ns);
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&r);
 }
 
@@ -698,7 +704,7 @@ static void test_refusals(struct fixture *fixture) {
         expect(fixture->tally, code == -1 && strstr(err.text, "phases"),
                "nested phases are found: %s", err.text);
     }
-    backend->finish(fixture->session);
+    finish(fixture);
     err = none;
     code = backend->open(999, &other, &err);
     expect(fixture->tally, code == -1 && err.code == EXIT_USAGE, "no device 999: %s", err.text);

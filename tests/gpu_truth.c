@@ -106,6 +106,12 @@ static bool load(struct fixture *fixture, struct moe_shape shape) {
     return false;
 }
 
+static void finish(struct fixture *fixture) {
+    struct error err = {0};
+    if (fixture->backend->finish(fixture->session, &err))
+        expect(fixture->tally, false, "finish: %s", err.text);
+}
+
 static bool prepare(struct fixture *fixture, const struct moe_kernel *kernel,
                     struct record_case *record_case) {
     struct error err = {0};
@@ -181,7 +187,7 @@ static void test_known_work(struct fixture *fixture) {
         return;
     expect_work(fixture, "basic");
     expect_work(fixture, "full");
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&record_case);
 }
 
@@ -219,7 +225,7 @@ static void test_gemm(struct fixture *fixture) {
                    "%s: %.6g FLOP counted, %.6g are known", kernels[i]->name, flop, known);
             record_counters_free(&counters);
         }
-        fixture->backend->finish(fixture->session);
+        finish(fixture);
         record_case_free(&record_case);
     }
 }
@@ -319,7 +325,7 @@ static void test_launches(struct fixture *fixture) {
         expect_agreement(fixture, &r, "ten launches", TEN_LAUNCHES);
         expect(fixture->tally, cost <= 0.01, "ten launches: recording costs %.3f %%", 100 * cost);
     }
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&r);
 }
 
@@ -452,7 +458,7 @@ static void test_graph(struct fixture *fixture) {
         expect_phase(fixture, &r, "a graph", "gather", (double)spin_a_ns);
         expect_phase(fixture, &r, "a graph", "down", (double)spin_b_ns);
     }
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&r);
 }
 
@@ -468,7 +474,7 @@ static void test_second_stream(struct fixture *fixture) {
                (double)spin_b_ns / 1e3);
         expect_phase(fixture, &r, "a second stream", "gate_up", span_ns);
     }
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&r);
 }
 
@@ -492,7 +498,7 @@ static void test_late(struct fixture *fixture) {
         expect(fixture->tally, fabs(r.event_ns - span_ns) > allowed_ns(&r),
                "the cross-check with events (%.1f us) gives it away", r.event_ns / 1e3);
     }
-    fixture->backend->finish(fixture->session);
+    finish(fixture);
     record_case_free(&r);
 }
 

@@ -308,27 +308,48 @@ static void sink_pop(void *self) {
     phases->open = -1;
 }
 
-static void cuda_finish(struct backend_session *session) {
+/* What destroy() leaves: an error of a call of its own, or of work that still ran. */
+static cudaError_t destroy_kernel(struct backend_session *session) {
     if (session->kernel && session->kernel->destroy && session->kernel_state)
         session->kernel->destroy(session->kernel_state);
-    session->kernel = NULL;
     session->kernel_state = NULL;
-    cudaFree(session->hidden);
-    cudaFree(session->topk_idx);
-    cudaFree(session->topk_weight);
-    cudaFree(session->output);
-    cudaFree(session->workspace);
+    cudaError_t status = cudaGetLastError();
+    cudaError_t waited = cudaDeviceSynchronize();
+    return status ? status : waited;
+}
+
+static cudaError_t free_case(struct backend_session *session) {
+    void *const buffers[] = {session->hidden, session->topk_idx, session->topk_weight,
+                             session->output, session->workspace};
+    cudaError_t first = cudaSuccess;
+    for (void *buffer : buffers) {
+        cudaError_t status = cudaFree(buffer);
+        first = first ? first : status;
+    }
     session->hidden = session->topk_weight = session->output = NULL;
     session->topk_idx = NULL;
     session->workspace = NULL;
     session->workspace_bytes = 0;
-    cudaGetLastError();
+    return first;
+}
+
+static int cuda_finish(struct backend_session *session, struct error *err) {
+    const struct moe_kernel *kernel = session->kernel;
+    cudaError_t destroyed = destroy_kernel(session), freed = free_case(session);
+    char what[128];
+    session->kernel = NULL;
+    if (!destroyed)
+        return freed ? cuda_failed(err, freed, "freeing a case's buffers") : 0;
+    snprintf(what, sizeof what, "tearing down kernel %.80s", kernel ? kernel->name : "(none)");
+    return cuda_failed(err, destroyed, what);
 }
 
 static void cuda_close(struct backend_session *session) {
     if (!session)
         return;
-    cuda_finish(session);
+    /* Whatever fails from here on, no case is left that it could speak against. */
+    struct error ignored = {};
+    cuda_finish(session, &ignored);
     free_weights(session);
     telemetry_close(session->telemetry);
     cudaFree((void *)session->routing.cumulative);
@@ -440,7 +461,8 @@ static int cuda_prepare(struct backend_session *session, const struct suite_case
                         struct error *err) {
     const struct moe_shape *shape = &suite_case->shape;
     char reason[MOE_REASON_BYTES] = "";
-    cuda_finish(session);
+    if (cuda_finish(session, err))
+        return -1;
     if (!weights_match(session, shape, session->seed))
         return error_set(err, EXIT_FAILED, "case %d has another shape than the loaded weights",
                          suite_case->number);

@@ -243,6 +243,12 @@ static int run_exit(void *state, const struct moe_call *call, char *reason) {
     return run_with(call, {}, reason);
 }
 
+/* Work that fails once everything was measured. */
+static void destroy_breaking(void *state) {
+    flip_bit<<<1, 1>>>((moe_half *)NULL);
+    cheat_destroy(state);
+}
+
 /* The test's stand-in for NVML has this call, and no other NVML has it: no real device's settings
  * are touched. */
 static int run_power_limit(void *state, const struct moe_call *call, char *reason) {
@@ -283,11 +289,14 @@ static const struct moe_kernel kernels[] = {
     cheat_kernel("persisting-l2", "sets persisting L2", run_persist),
     cheat_kernel("exits-early", "exits 0 early", run_exit),
     cheat_kernel("changes-clocks", "changes clocks", run_power_limit),
+    with_destroy(cheat_kernel("breaks-down", "fails when it is torn down", run_honest),
+                 destroy_breaking),
 };
 
 extern "C" const struct moe_kernel *const moe_plugin_kernels[] = {
-    &kernels[0],       &kernels[1],       &kernels[2],       &kernels[3],       &kernels[4],
-    &kernels[5],       &kernels[6],       &kernels[7],       &kernels[8],       &kernels[9],
-    &kernels[10],      &kernels[11],      &kernels[12],      &kernels[13],      &kernels[14],
-    &kernels[15],      &kernels[16],      &kernels[17],      &kernels[18],      &kernels[19],
-    &lying_kernels[0], &lying_kernels[1], &lying_kernels[2], &lying_kernels[3], NULL};
+    &kernels[0],  &kernels[1],       &kernels[2],       &kernels[3],       &kernels[4],
+    &kernels[5],  &kernels[6],       &kernels[7],       &kernels[8],       &kernels[9],
+    &kernels[10], &kernels[11],      &kernels[12],      &kernels[13],      &kernels[14],
+    &kernels[15], &kernels[16],      &kernels[17],      &kernels[18],      &kernels[19],
+    &kernels[20], &lying_kernels[0], &lying_kernels[1], &lying_kernels[2], &lying_kernels[3],
+    NULL};
