@@ -71,6 +71,7 @@ static json_t *case_object(const struct report_entry *entry, size_t i) {
     json_object_set_new(object, "t_baseline_ms", json_number(entry->scored.t_baseline_ms[i]));
     json_object_set_new(object, "sol_score", json_number(entry->scored.score[i]));
     json_object_set_new(object, "event_ms", json_number(c->event_ns / 1e6));
+    json_object_set_new(object, "recording_share", json_number(recording_cost(c)));
     json_object_set_new(object, "gap_ms", json_number(c->gap_ns / 1e6));
     json_object_set_new(object, "launches", json_number(c->launch_count));
     json_object_set_new(object, "idle_share", json_number(c->idle_share));

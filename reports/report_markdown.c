@@ -52,11 +52,11 @@ static int write_entry(FILE *file, const struct report *report, const struct rep
     report_case_table(entry, &table);
     if (write_table(file, "Cases", &table) != 0)
         return -1;
-    fputs(
-        "\nLatency is the median, ± half of its 95 % interval. % columns are SOL fractions T_SOL / "
-        "T of the bound named. published is the source benchmark's B200 model, whatever the "
-        "device.\n",
-        file);
+    fputs("\nLatency is the median, ± half of its 95 % interval, recording what activity records "
+          "cost of it. % columns are SOL fractions T_SOL / "
+          "T of the bound named. published is the source benchmark's B200 model, whatever the "
+          "device.\n",
+          file);
     report_phase_table(entry, &table);
     if (write_table(file, "Phases", &table) != 0)
         return -1;

@@ -6,13 +6,11 @@
 #include <string.h>
 
 static const struct table_column case_columns[] = {
-    {"case", false},         {"T", false},
-    {"latency ms", false},   {"± %", false},
-    {"published ms", false}, {"datasheet ms", false},
-    {"measured ms", false},  {"phased ms", false},
-    {"% datasheet", false},  {"% measured", false},
-    {"% phased", false},     {"T_b ms", false},
-    {"score %", false},      {"status", true},
+    {"case", false},         {"T", false},           {"latency ms", false},
+    {"± %", false},          {"recording %", false}, {"published ms", false},
+    {"datasheet ms", false}, {"measured ms", false}, {"phased ms", false},
+    {"% datasheet", false},  {"% measured", false},  {"% phased", false},
+    {"T_b ms", false},       {"score %", false},     {"status", true},
 };
 
 static const struct table_column phase_columns[] = {
@@ -45,6 +43,16 @@ static struct cell_text half_width(const struct stats_summary *latency) {
     return percent_text(interval_width(latency) / 2, 2);
 }
 
+/* What recording costs, signed: noise makes it negative where it costs next to nothing. */
+static void recording_cell(const struct case_summary *c, struct table *table) {
+    double cost = recording_cost(c);
+
+    if (isfinite(cost))
+        table_cell(table, "%+.2f", 100 * cost);
+    else
+        table_cell(table, TABLE_UNKNOWN);
+}
+
 static void case_row(const struct report_entry *entry, size_t i, struct table *table) {
     const struct case_summary *c = &entry->summary.cases[i];
 
@@ -52,6 +60,7 @@ static void case_row(const struct report_entry *entry, size_t i, struct table *t
     table_cell(table, "%lld", (long long)c->shape.batch_seq_len);
     table_cell(table, "%s", number_text(c->latency_ns.median / 1e6, 3).s);
     table_cell(table, "%s", half_width(&c->latency_ns).s);
+    recording_cell(c, table);
     for (int kind = 0; kind < BOUND_COUNT; kind++)
         table_cell(table, "%s", number_text(c->bound_ns[kind] / 1e6, 3).s);
     table_cell(table, "%s", percent_text(c->fraction[BOUND_DATASHEET], 1).s);
@@ -68,6 +77,7 @@ static void mean_rows(const struct report_entry *entry, struct table *table) {
     table_cell(table, "mean");
     table_cell(table, "of %zu", means->case_count);
     table_cell(table, "%s", number_text(means->mean_ns / 1e6, 3).s);
+    table_cell(table, "%s", "");
     table_cell(table, "%s", "");
     for (int kind = 0; kind < BOUND_COUNT; kind++)
         table_cell(table, "%s", number_text(means->bound_mean_ns[kind] / 1e6, 3).s);

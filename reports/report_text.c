@@ -50,12 +50,12 @@ static int write_entry(FILE *file, const struct report *report, const struct rep
     fputs("\n\n", file);
     write_facts(file, entry);
     report_case_table(entry, &table);
-    if (write_table(
-            file,
-            "Cases: latency (median, half of its 95 % interval), T_SOL of each bound (published: "
-            "the source benchmark's B200 model, whatever the device), SOL fractions "
-            "T_SOL / T, SOL score",
-            &table) != 0)
+    if (write_table(file,
+                    "Cases: latency (median, half of its 95 % interval, what recording costs of "
+                    "it), T_SOL of each bound (published: "
+                    "the source benchmark's B200 model, whatever the device), SOL fractions "
+                    "T_SOL / T, SOL score",
+                    &table) != 0)
         return -1;
     report_phase_table(entry, &table);
     if (write_table(file, "Phases: median time, share of the case, achieved rates, own bound",

@@ -530,6 +530,41 @@ static void notes_say_what_is_the_matter(void **state) {
     free(made);
 }
 
+/* Rounds far apart: events agree with the span of their own round, not with the median of all. What
+ * recording seems to cost is not told as such where the spread can make it. */
+static void events_are_held_to_their_own_round(void **state) {
+    struct made *made = make_record("");
+    struct notes notes;
+    struct error err = {0};
+
+    (void)state;
+    for (size_t s = 0; s < MADE_SAMPLES; s++)
+        made->samples[2][s] += 2e6;
+    for (size_t i = 1; i <= 2; i++) {
+        made->cases[i].collected_event_ns =
+            stats_quantile(made->samples[i], MADE_SAMPLES, 0.5) + 5e3;
+        made->cases[i].event_ns = 8.5e6;
+    }
+    struct summary summary = summarize(made);
+    assert_near(recording_cost(&summary.cases[0]), 0.061, 0.002);
+    assert_int_equal(notes_collect(&summary, &notes, &err), 0);
+    for (size_t i = 0; i < notes.count; i++)
+        if (strstr(notes.lines[i], "apart") || strstr(notes.lines[i], "records cost"))
+            fail_msg("%s", notes.lines[i]);
+    notes_free(&notes);
+    summary_free(&summary);
+    made->cases[2].collected_event_ns += 100e3;
+    summary = summarize(made);
+    assert_int_equal(notes_collect(&summary, &notes, &err), 0);
+    bool told = false;
+    for (size_t i = 0; i < notes.count; i++)
+        told |= strstr(notes.lines[i], "case 2, round 1: CUDA events say 10.11") != NULL;
+    assert_true(told);
+    notes_free(&notes);
+    summary_free(&summary);
+    free(made);
+}
+
 /* --- roofline -----------------------------------------------------------------------------------
  */
 
@@ -785,6 +820,7 @@ int main(void) {
         cmocka_unit_test(a_case_without_samples_is_unknown_not_zero),
         cmocka_unit_test(an_empty_record_is_summarised),
         cmocka_unit_test(notes_say_what_is_the_matter),
+        cmocka_unit_test(events_are_held_to_their_own_round),
         cmocka_unit_test(roofline_points_by_hand),
         cmocka_unit_test(entries_are_scored),
         cmocka_unit_test(only_sound_entries_are_ranked),
