@@ -54,7 +54,7 @@ struct case_terms {
     double pad_factor;  /* rows computed / valid rows; NaN: the kernel does not say */
     double timed_mhz;   /* SM clock of the timed run, median of the telemetry */
     double least_mhz, most_mhz; /* the range in which the clock of a phase may have been */
-    double highest_mhz;         /* SM clock seen anywhere in the record's case */
+    double highest_mhz;         /* SM clock seen in the record; infinite: none was */
     struct phase_terms *phases;
     size_t phase_count;
 };

@@ -131,8 +131,10 @@ static size_t first_text_column(const struct table *table) {
     return 0;
 }
 
+#define LONG_PATH 16
+
 static const char *text_class(const char *text) {
-    if (strchr(text, '/') && !strchr(text, ' '))
+    if (strlen(text) > LONG_PATH && strchr(text, '/') && !strchr(text, ' '))
         return " path";
     return strlen(text) > LONG_TEXT ? " long" : "";
 }

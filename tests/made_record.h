@@ -37,6 +37,7 @@ struct made {
     double launches;
     double blocks;         /* of gate_up and down */
     double warps_percent;  /* active */
+    bool mma_sync;         /* no wgmma, so that nothing waits for it */
     double spilled_bytes;  /* of gate_up */
     const char *top_stall; /* has 60 % of the waiting warps */
     /* The device. */
@@ -255,7 +256,8 @@ static inline void made_stalls(const struct made *made, struct record_phase_coun
         char name[96];
         snprintf(name, sizeof name, "smsp__average_warps_issue_stalled_%s_per_issue_active.ratio",
                  reasons[i]);
-        made_metric(phase, name, strcmp(reasons[i], made->top_stall) == 0 ? 6 : 1);
+        double warps = strcmp(reasons[i], made->top_stall) == 0 ? 6 : 1;
+        made_metric(phase, name, made->mma_sync && strcmp(reasons[i], "gmma") == 0 ? 0 : warps);
     }
     /* More than all others: what issues does not wait. */
     made_metric(phase, "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio", 50);

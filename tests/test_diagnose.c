@@ -389,11 +389,19 @@ static struct made small_grid(struct made made) {
 
 static struct made few_warps(struct made made) {
     made.warps_percent = 10;
+    made.mma_sync = true;
     return slow(made);
 }
 
 static struct made few_warps_at_roof(struct made made) {
     made.warps_percent = 10;
+    made.mma_sync = true;
+    return made;
+}
+
+static struct made few_warpgroups(struct made made) {
+    made = few_warps(made);
+    made.mma_sync = false;
     return made;
 }
 
@@ -462,6 +470,7 @@ static const struct rule_case {
     {"tail", uneven, hot_expert},
     {"low-occupancy", few_warps, slow},
     {"low-occupancy", few_warps, few_warps_at_roof},
+    {"low-occupancy", few_warps, few_warpgroups},
     {"far-below-roofs", very_slow, slow},
     {"stalls", slow, slow_basic},
     {"local-memory", spills, slow},
@@ -525,6 +534,52 @@ static void stall_texts_follow_the_reason(void **state) {
     assert_non_null(strstr(barrier.seen, "60 % barrier"));
     assert_non_null(strstr(memory.means, "data"));
     assert_non_null(strstr(barrier.means, "block"));
+}
+
+/* Cycles and time of a short phase come from different passes: the clock they give is none. */
+static void a_clock_that_no_device_has_is_cut(void **state) {
+    struct made made = capped(made_good());
+    struct analysed analysed;
+    struct finding finding;
+
+    (void)state;
+    made.cases = 1;
+    made.tokens = 512; /* short phases only */
+    made.counted_mhz = 2600;
+    analyse(&made, &analysed);
+    for (size_t i = 0; i < analysed.terms.phase_count; i++)
+        if (analysed.terms.phases[i].time_ns < 1e6)
+            assert_true(analysed.terms.phases[i].sm_mhz <= analysed.terms.highest_mhz);
+    release(&analysed);
+
+    made = capped(made_good());
+    analyse(&made, &analysed);
+    assert_true(rule_fires("power-cap", &analysed.terms, &analysed.waterfall, &finding));
+    assert_non_null(strstr(finding.seen, "1400 MHz, 1900 MHz seen at most"));
+    release(&analysed);
+}
+
+/* Nor does a round that was disturbed: its gaps weigh no more than its latency. */
+static void a_disturbed_round_sets_no_gap(void **state) {
+    struct made made = made_good();
+    struct record record;
+    struct summary summary;
+    struct error err = {0};
+    const char *path = in_folder("made.jsonl");
+
+    (void)state;
+    made.rounds = 3;
+    assert_int_equal(made_write(&made, path, &err), 0);
+    assert_int_equal(record_read(path, &record, &err), 0);
+    double gap_ns = record.cases[1].gap_ns, phase_gap_ns = record.cases[1].phases[0].gap_ns;
+    record.cases[0].gap_ns = 1000 * gap_ns;
+    record.cases[0].phases[0].gap_ns = 1000 * phase_gap_ns;
+    assert_int_equal(summarize_record(&record, &summary, &err), 0);
+    assert_true(fabs(summary.cases[0].gap_ns - gap_ns) <= 1e-9 * gap_ns);
+    if (phase_gap_ns > 0)
+        assert_true(fabs(summary.cases[0].phases[0].gap_ns - phase_gap_ns) <= 1e-9 * phase_gap_ns);
+    summary_free(&summary);
+    record_free(&record);
 }
 
 static void findings_are_ranked_and_few(void **state) {
@@ -890,6 +945,8 @@ int main(void) {
         cmocka_unit_test(rules_fire_where_they_should),
         cmocka_unit_test(every_rule_has_a_row),
         cmocka_unit_test(stall_texts_follow_the_reason),
+        cmocka_unit_test(a_clock_that_no_device_has_is_cut),
+        cmocka_unit_test(a_disturbed_round_sets_no_gap),
         cmocka_unit_test(findings_are_ranked_and_few),
         cmocka_unit_test(json_form_is_as_promised),
         cmocka_unit_test(text_and_markdown_say_it),
