@@ -403,11 +403,3 @@ void leaderboard_free(struct leaderboard *leaderboard) {
 void leaderboard_command(const struct leaderboard *leaderboard, char *text, size_t size) {
     snprintf(text, size, "moesol run %s --device cuda -o records", leaderboard->suite->name);
 }
-
-void leaderboard_challenge(const struct leaderboard *leaderboard, const struct device_row *device,
-                           char *text, size_t size) {
-    char command[256];
-
-    leaderboard_command(leaderboard, command, sizeof command);
-    snprintf(text, size, "%s: not measured; `%s` there measures it", device->name, command);
-}

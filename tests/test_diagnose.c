@@ -693,7 +693,7 @@ static void text_and_markdown_say_it(void **state) {
     assert_int_equal(made_write(&made, path, &err), 0);
     assert_int_equal(run_diagnose(path, NULL, NULL, NULL, out), 0);
     char *text = text_of(out);
-    assert_non_null(strstr(text, "Suite, mean of 1 cases"));
+    assert_non_null(strstr(text, "Suite, mean of 1 case:"));
     assert_non_null(strstr(text, "bytes beyond the compulsory"));
     assert_non_null(strstr(text, "memory-bound-under-roof"));
     assert_null(strchr(text, '\x1b'));
