@@ -221,11 +221,22 @@ static struct roofs usable_roofs(const struct summary *summary) {
     return roofs;
 }
 
-/* A throttled device moves its clock about, and telemetry samples it between kernels too: the clock
- * of a phase may be anything in the range seen. Elsewhere the median holds. */
+/* The clock of a phase may lie so far from that of its iteration. */
+#define PHASE_CLOCK_SPREAD 0.02
+
+/* Counted by the SMs over the timed iterations, where the record has that. Else by NVML: a
+ * throttled device moves its clock about, and NVML reads it between kernels too, so that the clock
+ * of a phase may be anything in the range seen; elsewhere the median holds. */
 static void set_clocks(const struct record_telemetry *telemetry, struct case_terms *terms) {
     bool throttled = telemetry->throttle_reasons[0] != '\0';
 
+    terms->clock_counted = telemetry->sm_clock_mhz_timed > 0;
+    if (terms->clock_counted) {
+        terms->timed_mhz = telemetry->sm_clock_mhz_timed;
+        terms->least_mhz = (1 - PHASE_CLOCK_SPREAD) * terms->timed_mhz;
+        terms->most_mhz = (1 + PHASE_CLOCK_SPREAD) * terms->timed_mhz;
+        return;
+    }
     terms->timed_mhz = terms->least_mhz = terms->most_mhz = telemetry->sm_clock_mhz_median;
     if (throttled && telemetry->sm_clock_mhz_min > 0)
         terms->least_mhz = telemetry->sm_clock_mhz_min;
@@ -239,8 +250,11 @@ static void set_clocks(const struct record_telemetry *telemetry, struct case_ter
 static double highest_mhz(const struct summary *summary, const struct record_counters *counters) {
     double highest = 0;
 
-    for (size_t i = 0; i < summary->case_count; i++)
-        highest = fmax(highest, or_zero(summary->cases[i].telemetry.sm_clock_mhz_max));
+    for (size_t i = 0; i < summary->case_count; i++) {
+        const struct record_telemetry *seen = &summary->cases[i].telemetry;
+        highest =
+            fmax(highest, fmax(or_zero(seen->sm_clock_mhz_max), or_zero(seen->sm_clock_mhz_timed)));
+    }
     for (size_t i = 0; counters && i < counters->phase_count; i++)
         if (metric_value(&counters->phases[i], DURATION) >= LONG_RANGE_NS)
             highest = fmax(highest, or_zero(metric_value(&counters->phases[i], SM_CLOCK) / 1e6));

@@ -193,8 +193,11 @@ void join_findings(const struct findings *cases, const int *numbers, size_t coun
             continue;
         joined.means = most->means;
         joined.try_ = most->try_;
-        finding_see(&joined, "in %zu of %zu cases, most in case %d (%.4g ms): %s", hits, count,
-                    number, most->ns / 1e6, most->seen);
+        if (count == 1)
+            finding_see(&joined, "%s", most->seen);
+        else
+            finding_see(&joined, "in %zu of %zu cases, most in case %d (%.4g ms): %s", hits, count,
+                        number, most->ns / 1e6, most->seen);
         insert(suite, &joined);
     }
 }

@@ -175,6 +175,8 @@ static void join_means(const struct record_case *const *rounds, size_t count,
     out->idle_share = mean_of(rounds, count, offsetof(struct record_case, idle_share));
     out->telemetry.sm_clock_mhz_median =
         mean_of(rounds, count, offsetof(struct record_case, telemetry.sm_clock_mhz_median));
+    out->telemetry.sm_clock_mhz_timed =
+        mean_of(rounds, count, offsetof(struct record_case, telemetry.sm_clock_mhz_timed));
     out->telemetry.memory_clock_mhz_median =
         mean_of(rounds, count, offsetof(struct record_case, telemetry.memory_clock_mhz_median));
     out->telemetry.power_w_median =

@@ -228,7 +228,10 @@ static double clock_lost(const struct case_terms *terms, double before_ns, char 
     size_t used = (size_t)snprintf(
         from, size, "SM clock %.0f MHz while counted; the times imply %.0f MHz in the timed run",
         counted_mhz, timed_mhz);
-    if (used < size)
+    if (used < size && terms->clock_counted)
+        used +=
+            (size_t)snprintf(from + used, size - used, " (cycle counters: %.0f)", terms->timed_mhz);
+    else if (used < size)
         used += (size_t)snprintf(from + used, size - used, " (telemetry: %.0f, %.0f to %.0f)",
                                  terms->timed_mhz, terms->least_mhz, terms->most_mhz);
     if (reasons[0] && used < size)

@@ -107,6 +107,14 @@ static void decisive_line(const struct comparison *comparison, const struct comp
                      : "");
 }
 
+/* Of one kind of device; by so much that a step shows it. */
+static bool roofs_differ(const struct roofs *a, const struct roofs *b) {
+    const double share = 0.005;
+
+    return fabs(a->bytes_per_s / b->bytes_per_s - 1) > share ||
+           fabs(a->flop_per_s / b->flop_per_s - 1) > share;
+}
+
 /* What keeps the two from being like for like. */
 static size_t caution_lines(const struct compare_report *report, char (*lines)[COMPARE_LINE]) {
     const struct record_run *a = &report->a->record->run, *b = &report->b->record->run;
@@ -118,6 +126,14 @@ static size_t caution_lines(const struct compare_report *report, char (*lines)[C
                  known_text(a->device.name), known_text(b->device.name));
     else if (strcmp(a->device.uuid_hash, b->device.uuid_hash) != 0)
         snprintf(lines[n++], COMPARE_LINE, "Not the same device, but two of one kind");
+    const struct roofs *roofs_a = &report->a->measured, *roofs_b = &report->b->measured;
+    if (strcmp(a->device.name, b->device.name) == 0 && roofs_differ(roofs_a, roofs_b))
+        snprintf(
+            lines[n++], COMPARE_LINE,
+            "The roofs were measured as %.4g and %.4g TB/s, %.4g and %.4g TFLOP/s: each side's "
+            "steps stand on its own",
+            roofs_a->bytes_per_s / 1e12, roofs_b->bytes_per_s / 1e12, roofs_a->flop_per_s / 1e12,
+            roofs_b->flop_per_s / 1e12);
     if (a->back_to_back != b->back_to_back)
         snprintf(lines[n++], COMPARE_LINE, "One of the runs was back to back");
     if (strcmp(a->counters_level, b->counters_level) != 0)

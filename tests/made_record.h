@@ -45,6 +45,7 @@ struct made {
     bool no_ceilings;
     double timed_mhz, counted_mhz; /* SM clock */
     double said_mhz;               /* what the telemetry makes of timed_mhz; 0: the same */
+    bool clock_counted;            /* the record also has timed_mhz by cycle counters */
     const char *throttle_reasons;
     double power_w;
     /* The run. */
@@ -207,6 +208,8 @@ static inline void made_fill_case(const struct made *made, int number, int round
     c->gap_ns = made->gap_ns * made->speed;
     c->launch_count = made->launches;
     c->telemetry.sm_clock_mhz_median = made->said_mhz > 0 ? made->said_mhz : made->timed_mhz;
+    if (made->clock_counted)
+        c->telemetry.sm_clock_mhz_timed = made->timed_mhz;
     c->telemetry.sm_clock_mhz_min = fmin(made->timed_mhz, c->telemetry.sm_clock_mhz_median);
     c->telemetry.sm_clock_mhz_max = fmax(made->timed_mhz, c->telemetry.sm_clock_mhz_median);
     c->telemetry.power_w_median = made->power_w;
