@@ -84,7 +84,7 @@ def timeline_line(number, tokens):
               "sm__cycles_active.avg.pct_of_peak_sustained_elapsed": [97 + w for w in wave],
               "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed":
                   [45 + 9 * w for w in wave],
-              "sm__cycles_elapsed.avg.per_second": [1.5e9 + 4e7 * w for w in wave]}
+              "sm__cycles_elapsed.avg.per_second": [1.6e9 + 4e8 * w for w in wave]}
     return {"type": "timeline", "case": number, "source": "sampling", "span_ns": span,
             "launch_total": len(shares), "phases": [{"name": name} for name in PHASES],
             "kinds": [{"name": "synthetic_kernel"}], "launch_phases": list(range(len(shares))),
