@@ -202,17 +202,10 @@ static int note_cold(const struct case_summary *c, const struct record_counters 
     return 0;
 }
 
-static const struct case_summary *case_of(const struct summary *summary, double number) {
-    for (size_t i = 0; i < summary->case_count; i++)
-        if (summary->cases[i].number == number)
-            return &summary->cases[i];
-    return NULL;
-}
-
 static int note_case_counters(const struct summary *summary, size_t line, struct cold_tally *tally,
                               struct notes *notes, struct error *err) {
     const struct record_counters *counters = &summary->record->counters[line];
-    const struct case_summary *c = case_of(summary, counters->number);
+    const struct case_summary *c = summary_find_case(summary, (int)counters->number);
     int number = (int)counters->number;
 
     if (counters->reason[0])

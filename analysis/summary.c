@@ -35,6 +35,13 @@ static struct roofs measured_roofs(const struct record_run *run) {
     return (struct roofs){read ? read->value : NAN, flop ? flop->value : NAN};
 }
 
+const struct case_summary *summary_find_case(const struct summary *summary, int number) {
+    for (size_t i = 0; i < summary->case_count; i++)
+        if (summary->cases[i].number == number)
+            return &summary->cases[i];
+    return NULL;
+}
+
 double interval_width(const struct stats_summary *latency) {
     return latency->median > 0 ? (latency->high - latency->low) / latency->median : NAN;
 }
