@@ -41,6 +41,18 @@ void compare_case_table(const struct comparison *comparison, struct table *table
     }
 }
 
+/* With its sign, unless it is rounded away. */
+static void difference_cell(double difference_ns, struct table *table) {
+    double ms = difference_ns / 1e6;
+
+    if (isnan(ms))
+        table_cell(table, TABLE_UNKNOWN);
+    else if (fabs(ms) < 0.0005)
+        table_cell(table, "0.000");
+    else
+        table_cell(table, "%+.3f", ms);
+}
+
 void compare_part_table(const struct compared_parts *parts, const char *kind, struct table *table) {
     /* The title of the first column is the caller's. */
     static struct table_column columns[] = {
@@ -54,10 +66,7 @@ void compare_part_table(const struct compared_parts *parts, const char *kind, st
         table_cell(table, "%s", part->name);
         table_cell(table, "%s", number_text(part->a_ns / 1e6, 3).s);
         table_cell(table, "%s", number_text(part->b_ns / 1e6, 3).s);
-        if (isnan(part->difference_ns))
-            table_cell(table, TABLE_UNKNOWN);
-        else
-            table_cell(table, "%+.3f", part->difference_ns / 1e6);
+        difference_cell(part->difference_ns, table);
         a_ns += isnan(part->a_ns) ? 0 : part->a_ns;
         b_ns += isnan(part->b_ns) ? 0 : part->b_ns;
         difference_ns += isnan(part->difference_ns) ? 0 : part->difference_ns;
@@ -65,7 +74,7 @@ void compare_part_table(const struct compared_parts *parts, const char *kind, st
     table_cell(table, "sum");
     table_cell(table, "%s", number_text(a_ns / 1e6, 3).s);
     table_cell(table, "%s", number_text(b_ns / 1e6, 3).s);
-    table_cell(table, "%+.3f", difference_ns / 1e6);
+    difference_cell(difference_ns, table);
 }
 
 void compare_side(const struct summary *summary, char *text, size_t size) {
