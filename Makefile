@@ -3,7 +3,7 @@
 # make test       install, build and test everything that needs no GPU
 # make test-all   and what takes longer;  make gpu-test: what needs a GPU
 # make fuzz       libFuzzer on every parser of untrusted input, FUZZ_SECONDS (60) for each
-# make leaderboard  rewrite LEADERBOARD.md from the entries and reported rows under cases/
+# make leaderboard  rewrite LEADERBOARD.md, and build/leaderboard, from the entries and reported rows
 # make golden     rewrite the expected outputs under tests/golden for review
 # make install    under PREFIX;  make format: clang-format;  make clean
 # STATIC=1 links jansson and OpenBLAS statically, for a machine that lacks them.
@@ -143,7 +143,8 @@ gpu-test:
 	@tests/run.sh $(B)/moesol $(GPU_TESTS) $(wildcard tests/gpu_*.sh)
 
 leaderboard: all
-	@tools/leaderboard.sh $(B)/moesol > $(B)/LEADERBOARD.md
+	@mkdir -p $(B)/leaderboard
+	@tools/leaderboard.sh $(B)/moesol $(B)/leaderboard > $(B)/LEADERBOARD.md
 	@cp $(B)/LEADERBOARD.md LEADERBOARD.md
 
 golden: $(TESTS)

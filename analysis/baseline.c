@@ -42,6 +42,25 @@ static int take_record(const struct suite *suite, const struct record *record, c
     return 0;
 }
 
+/* A record that was found to be wrong scores nobody. */
+static int check_entry(const char *path, struct error *err) {
+    struct error unread = {0};
+    struct entry entry;
+    char folder[1024];
+
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    if (entry_read(folder, &entry, &unread) != 0)
+        return 0; /* no entry */
+    int result = 0;
+    if (entry.status == ENTRY_INVALID)
+        result = error_set(err, EXIT_FAILED,
+                           "baseline: %s: the entry is invalid: %.200s; name another record in "
+                           "baselines.json, as the next version",
+                           folder, entry.reason);
+    entry_free(&entry);
+    return result;
+}
+
 static int read_source(const struct suite *suite, const char *source, const char *kernel,
                        struct baseline *baseline, struct error *err) {
     struct record record;
@@ -60,7 +79,7 @@ static int read_source(const struct suite *suite, const char *source, const char
         return error_set(err, EXIT_FAILED, "%s/baselines.json: %s: no kernel is named",
                          suite->directory, source);
     snprintf(path, sizeof path, "%s/%s", suite->directory, source);
-    if (record_read(path, &record, err) != 0)
+    if (check_entry(path, err) != 0 || record_read(path, &record, err) != 0)
         return -1;
     int result = take_record(suite, &record, kernel, baseline, err);
     record_free(&record);

@@ -37,13 +37,6 @@ static int init_cases(const struct suite *suite, const struct baseline *baseline
     return 0;
 }
 
-static const struct case_summary *find_case(const struct summary *summary, int number) {
-    for (size_t i = 0; i < summary->case_count; i++)
-        if (summary->cases[i].number == number)
-            return &summary->cases[i];
-    return NULL;
-}
-
 static bool same_shape(const struct moe_shape *a, const struct moe_shape *b) {
     return a->batch_seq_len == b->batch_seq_len && a->hidden_size == b->hidden_size &&
            a->moe_intermediate_size == b->moe_intermediate_size &&
@@ -127,7 +120,7 @@ int board_entry_from_summary(const struct suite *suite, const struct baseline *b
     if (run->back_to_back)
         refuse(entry, "measured back to back, not cold");
     for (size_t i = 0; i < suite->case_count; i++) {
-        const struct case_summary *found = find_case(summary, suite->cases[i].number);
+        const struct case_summary *found = summary_find_case(summary, suite->cases[i].number);
         missing += found == NULL;
         if (!found)
             continue;
@@ -146,13 +139,6 @@ int board_entry_from_summary(const struct suite *suite, const struct baseline *b
 }
 
 /* --- published entries ----------------------------------------------------------------------- */
-
-static const struct entry_case *find_published(const struct entry *published, int number) {
-    for (size_t i = 0; i < published->case_count; i++)
-        if (published->cases[i].number == number)
-            return &published->cases[i];
-    return NULL;
-}
 
 static void judge_published(const struct suite *suite, const struct entry *published,
                             struct board_entry *entry) {
@@ -197,7 +183,7 @@ int board_entry_from_published(const struct suite *suite, const struct baseline 
     snprintf(entry->note, sizeof entry->note, "%s", published->note);
     judge_published(suite, published, entry);
     for (size_t i = 0; i < suite->case_count; i++) {
-        const struct entry_case *found = find_published(published, suite->cases[i].number);
+        const struct entry_case *found = entry_find_case(published, suite->cases[i].number);
         missing += found == NULL;
         if (!found)
             continue;

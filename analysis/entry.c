@@ -20,6 +20,13 @@ void entry_free(struct entry *entry) {
     memset(entry, 0, sizeof *entry);
 }
 
+const struct entry_case *entry_find_case(const struct entry *entry, int number) {
+    for (size_t i = 0; i < entry->case_count; i++)
+        if (entry->cases[i].number == number)
+            return &entry->cases[i];
+    return NULL;
+}
+
 bool entry_path_is_inside(const char *relative) {
     if (relative[0] == '/' || relative[0] == '\0')
         return false;

@@ -80,6 +80,9 @@ int entry_read(const char *folder, struct entry *entry, struct error *err);
 int entry_write(const char *folder, const struct entry *entry, struct error *err);
 void entry_free(struct entry *entry);
 
+/* The case of a number; NULL: none. */
+const struct entry_case *entry_find_case(const struct entry *entry, int number);
+
 /* Whether a path stays under the folder that it is relative to. */
 bool entry_path_is_inside(const char *relative);
 

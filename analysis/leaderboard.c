@@ -9,17 +9,22 @@
 #include <unistd.h>
 
 #include "../cases/devices.h"
+#include "../core/file.h"
 #include "baseline.h"
 #include "board_entry.h"
 #include "reported.h"
 #include "score.h"
 #include "summary.h"
 
-/* A board with the baseline that its entries are scored by. */
+/* The boards with the baselines that their entries are scored by, and what was found so far. */
 struct collected {
     struct leaderboard *leaderboard;
     const struct leaderboard_options *options;
     struct baseline *baselines; /* one a board */
+    char (*published)[65];      /* hashes of the entries' records */
+    size_t published_count;
+    char **paths; /* records that belong to no entry: read last */
+    size_t path_count;
 };
 
 static void *grow(void *array, size_t count, size_t size, struct error *err) {
@@ -155,6 +160,11 @@ static int add_published(struct collected *all, const char *folder, const struct
         entry->record_path[0] = '\0';
     note_devices(board, entry);
     board->entry_count++;
+    char(*hashes)[65] = grow(all->published, all->published_count, sizeof *hashes, err);
+    if (!hashes)
+        return -1;
+    all->published = hashes;
+    memcpy(hashes[all->published_count++], published->record.sha256, sizeof *hashes);
     return 0;
 }
 
@@ -191,6 +201,32 @@ static int add_record(struct collected *all, const char *path, struct error *err
     return result;
 }
 
+/* The record of an entry counts as the entry says, withdrawn or not, wherever a copy lies. */
+static bool is_published(const struct collected *all, const char *path) {
+    struct error err = {0};
+    char hash[65];
+
+    if (all->published_count == 0 || file_sha256(path, hash, &err) != 0)
+        return false;
+    for (size_t i = 0; i < all->published_count; i++)
+        if (strcmp(all->published[i], hash) == 0)
+            return true;
+    return false;
+}
+
+static int read_later(struct collected *all, const char *path, struct error *err) {
+    char **paths = grow(all->paths, all->path_count, sizeof *paths, err);
+
+    if (!paths)
+        return -1;
+    all->paths = paths;
+    paths[all->path_count] = strdup(path);
+    if (!paths[all->path_count])
+        return error_set(err, EXIT_FAILED, "out of memory for the leaderboard");
+    all->path_count++;
+    return 0;
+}
+
 static int by_path(const FTSENT **a, const FTSENT **b) {
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
@@ -201,9 +237,18 @@ static bool is_entry(const char *folder) {
            access(path, F_OK) == 0;
 }
 
+/* A file of an entry's folder that was named by itself stands for the entry. */
+static bool entry_of_file(const char *path, char *folder, size_t size) {
+    const char *slash = strrchr(path, '/');
+
+    snprintf(folder, size, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    return is_entry(folder);
+}
+
 /* Every entry and every other *.jsonl under a folder, or the one file; links are not followed. */
 static int add_tree(struct collected *all, const char *path, struct error *err) {
     char *const roots[] = {(char *)path, NULL};
+    char folder[4096];
     int result = 0;
 
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_path);
@@ -220,10 +265,15 @@ static int add_tree(struct collected *all, const char *path, struct error *err) 
             result = add_entry(all, file->fts_path, err);
             continue;
         }
+        if (file->fts_info == FTS_F && file->fts_level == 0 &&
+            entry_of_file(path, folder, sizeof folder)) {
+            result = add_entry(all, folder, err);
+            continue;
+        }
         const char *suffix = strrchr(file->fts_name, '.');
         if (file->fts_info == FTS_F &&
             (file->fts_level == 0 || (suffix && strcmp(suffix, ".jsonl") == 0)))
-            result = add_record(all, file->fts_path, err);
+            result = read_later(all, file->fts_path, err);
     }
     fts_close(tree);
     return result;
@@ -237,6 +287,9 @@ static int add_records(struct collected *all, struct error *err) {
         return -1;
     for (size_t i = 0; i < all->options->record_path_count; i++)
         if (add_tree(all, all->options->record_paths[i], err) != 0)
+            return -1;
+    for (size_t i = 0; i < all->path_count; i++)
+        if (!is_published(all, all->paths[i]) && add_record(all, all->paths[i], err) != 0)
             return -1;
     return 0;
 }
@@ -313,7 +366,7 @@ static int list_unmeasured(struct collected *all, struct error *err) {
 
 int leaderboard_build(const struct suite *suite, const struct leaderboard_options *options,
                       struct leaderboard *leaderboard, struct error *err) {
-    struct collected all = {leaderboard, options, NULL};
+    struct collected all = {.leaderboard = leaderboard, .options = options};
     int result = -1;
 
     memset(leaderboard, 0, sizeof *leaderboard);
@@ -326,6 +379,10 @@ int leaderboard_build(const struct suite *suite, const struct leaderboard_option
     result = list_unmeasured(&all, err);
 done:
     free(all.baselines);
+    free(all.published);
+    for (size_t i = 0; i < all.path_count; i++)
+        free(all.paths[i]);
+    free(all.paths);
     if (result != 0)
         leaderboard_free(leaderboard);
     return result;
@@ -345,12 +402,4 @@ void leaderboard_free(struct leaderboard *leaderboard) {
 
 void leaderboard_command(const struct leaderboard *leaderboard, char *text, size_t size) {
     snprintf(text, size, "moesol run %s --device cuda -o records", leaderboard->suite->name);
-}
-
-void leaderboard_challenge(const struct leaderboard *leaderboard, const struct device_row *device,
-                           char *text, size_t size) {
-    char command[256];
-
-    leaderboard_command(leaderboard, command, sizeof command);
-    snprintf(text, size, "%s: not measured; `%s` there measures it", device->name, command);
 }

@@ -71,10 +71,7 @@ int leaderboard_build(const struct suite *suite, const struct leaderboard_option
                       struct leaderboard *leaderboard, struct error *err);
 void leaderboard_free(struct leaderboard *leaderboard);
 
-/* The line that names a device nobody has measured and how to measure it. */
-void leaderboard_challenge(const struct leaderboard *leaderboard, const struct device_row *device,
-                           char *text, size_t size);
-/* Only its command. */
+/* What measures the suite on a device that nobody has measured. */
 void leaderboard_command(const struct leaderboard *leaderboard, char *text, size_t size);
 
 #endif

@@ -12,6 +12,7 @@
 #define SM_ACTIVE "sm__cycles_active.sum"
 #define TENSOR_BUSY "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 #define TENSOR_FLOP "sm__ops_path_tensor_src_fp16.sum"
+#define LONG_RANGE_NS 1e6 /* whose clock is to be believed */
 #define STALL_HEAD "smsp__average_warps_issue_stalled_"
 #define STALL_TAIL "_per_issue_active.ratio"
 
@@ -138,6 +139,8 @@ static void split_by_counters(const struct case_terms *terms, struct phase_terms
     double duration_ns = metric_value(out->counters, DURATION);
 
     out->sm_mhz = metric_value(out->counters, SM_CLOCK) / 1e6;
+    if (out->sm_mhz > terms->highest_mhz)
+        out->sm_mhz = terms->highest_mhz;
     out->active_ns = metric_value(out->counters, SM_ACTIVE) / sms / out->sm_mhz * 1e3;
     if (!isfinite(out->active_ns) || !isfinite(duration_ns))
         return;
@@ -206,8 +209,6 @@ static void fill_phase(struct case_terms *terms, const struct phase_summary *pha
     split_by_counters(terms, out);
     if (isnan(out->active_ns))
         split_by_grid(terms, out);
-    if (out->sm_mhz > terms->highest_mhz)
-        terms->highest_mhz = out->sm_mhz;
 }
 
 static struct roofs usable_roofs(const struct summary *summary) {
@@ -220,17 +221,44 @@ static struct roofs usable_roofs(const struct summary *summary) {
     return roofs;
 }
 
-/* A throttled device moves its clock about, and telemetry samples it between kernels too: the clock
- * of a phase may be anything in the range seen. Elsewhere the median holds. */
+/* The clock of a phase may lie so far from that of its iteration. */
+#define PHASE_CLOCK_SPREAD 0.02
+
+/* Counted by the SMs over the timed iterations, where the record has that. Else by NVML: a
+ * throttled device moves its clock about, and NVML reads it between kernels too, so that the clock
+ * of a phase may be anything in the range seen; elsewhere the median holds. */
 static void set_clocks(const struct record_telemetry *telemetry, struct case_terms *terms) {
     bool throttled = telemetry->throttle_reasons[0] != '\0';
 
+    terms->clock_counted = telemetry->sm_clock_mhz_timed > 0;
+    if (terms->clock_counted) {
+        terms->timed_mhz = telemetry->sm_clock_mhz_timed;
+        terms->least_mhz = (1 - PHASE_CLOCK_SPREAD) * terms->timed_mhz;
+        terms->most_mhz = (1 + PHASE_CLOCK_SPREAD) * terms->timed_mhz;
+        return;
+    }
     terms->timed_mhz = terms->least_mhz = terms->most_mhz = telemetry->sm_clock_mhz_median;
-    terms->highest_mhz = or_zero(telemetry->sm_clock_mhz_max);
     if (throttled && telemetry->sm_clock_mhz_min > 0)
         terms->least_mhz = telemetry->sm_clock_mhz_min;
     if (throttled && telemetry->sm_clock_mhz_max > 0)
         terms->most_mhz = telemetry->sm_clock_mhz_max;
+}
+
+/* By telemetry in any case of the record, and by the case's long ranges of counters. Cycles and
+ * time of a short range come from passes that differ by more than they last, which gives clocks
+ * that no device has: those are cut to what was seen elsewhere. */
+static double highest_mhz(const struct summary *summary, const struct record_counters *counters) {
+    double highest = 0;
+
+    for (size_t i = 0; i < summary->case_count; i++) {
+        const struct record_telemetry *seen = &summary->cases[i].telemetry;
+        highest =
+            fmax(highest, fmax(or_zero(seen->sm_clock_mhz_max), or_zero(seen->sm_clock_mhz_timed)));
+    }
+    for (size_t i = 0; counters && i < counters->phase_count; i++)
+        if (metric_value(&counters->phases[i], DURATION) >= LONG_RANGE_NS)
+            highest = fmax(highest, or_zero(metric_value(&counters->phases[i], SM_CLOCK) / 1e6));
+    return highest > 0 ? highest : INFINITY;
 }
 
 int case_terms_build(const struct summary *summary, const struct case_summary *summary_case,
@@ -247,6 +275,7 @@ int case_terms_build(const struct summary *summary, const struct case_summary *s
         terms->pad_factor = NAN;
     set_clocks(&summary_case->telemetry, terms);
     find_counters(summary->record, summary_case->number, terms);
+    terms->highest_mhz = highest_mhz(summary, terms->counters);
     terms->phases = calloc(summary_case->phase_count + 1, sizeof *terms->phases);
     if (!terms->phases)
         return error_set(err, EXIT_FAILED, "out of memory for the phases of a case");

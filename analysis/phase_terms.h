@@ -52,9 +52,10 @@ struct case_terms {
     struct roofs roofs; /* measured; where one is not, the datasheet's; NaN: neither is known */
     bool has_stalls;    /* a phase has stall reasons */
     double pad_factor;  /* rows computed / valid rows; NaN: the kernel does not say */
-    double timed_mhz;   /* SM clock of the timed run, median of the telemetry */
+    double timed_mhz;   /* SM clock of the timed run */
+    bool clock_counted; /* by the SMs' cycle counters; else the median of NVML's readings */
     double least_mhz, most_mhz; /* the range in which the clock of a phase may have been */
-    double highest_mhz;         /* SM clock seen anywhere in the record's case */
+    double highest_mhz;         /* SM clock seen in the record; infinite: none was */
     struct phase_terms *phases;
     size_t phase_count;
 };

@@ -67,27 +67,31 @@ static double median_share(const struct record_case *const *rounds, size_t round
     return median;
 }
 
-static void join_gaps_and_launches(const struct record_case *const *rounds, size_t round_count,
-                                   struct phase_summary *phase) {
-    double gap_sum = 0, launch_sum = 0;
+/* The median of the rounds' gaps, as of all times; the mean of their launches. */
+static int join_gaps_and_launches(const struct record_case *const *rounds, size_t round_count,
+                                  struct phase_summary *phase, struct error *err) {
+    double *gaps_ns = malloc((round_count + 1) * sizeof *gaps_ns);
+    double launch_sum = 0;
     size_t gaps = 0, with_launches = 0;
 
+    if (!gaps_ns)
+        return error_set(err, EXIT_FAILED, "out of memory for the gaps of a phase");
     for (size_t r = 0; r < round_count; r++) {
         const struct record_phase *part = find_phase(rounds[r], phase->name);
         if (!part)
             continue;
-        if (!isnan(part->gap_ns)) {
-            gap_sum += part->gap_ns;
-            gaps++;
-        }
+        if (!isnan(part->gap_ns))
+            gaps_ns[gaps++] = part->gap_ns;
         if (part->launch_count == 0)
             continue;
         with_launches++;
         for (size_t i = 0; i < part->launch_count; i++)
             launch_sum += part->launches[i].count;
     }
-    phase->gap_ns = gaps > 0 ? gap_sum / (double)gaps : NAN;
+    phase->gap_ns = stats_quantile(gaps_ns, gaps, 0.5);
     phase->launch_count = with_launches > 0 ? launch_sum / (double)with_launches : NAN;
+    free(gaps_ns);
+    return 0;
 }
 
 static int join_latency(const struct record_case *const *rounds, size_t round_count,
@@ -147,10 +151,10 @@ int join_phases(const struct record_case *const *rounds, size_t round_count,
         return -1;
     for (size_t i = 0; i < case_summary->phase_count; i++) {
         struct phase_summary *phase = &case_summary->phases[i];
-        if (join_latency(rounds, round_count, phase, err) != 0)
+        if (join_latency(rounds, round_count, phase, err) != 0 ||
+            join_gaps_and_launches(rounds, round_count, phase, err) != 0)
             return -1;
         phase->share = median_share(rounds, round_count, phase->name);
-        join_gaps_and_launches(rounds, round_count, phase);
         rate_phase(case_summary, measured, phase);
     }
     return 0;

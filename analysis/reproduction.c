@@ -48,13 +48,6 @@ int reproduction_comparable(const struct record *original, const struct record *
     return 0;
 }
 
-static const struct entry_case *find_case(const struct entry *entry, int number) {
-    for (size_t i = 0; i < entry->case_count; i++)
-        if (entry->cases[i].number == number)
-            return &entry->cases[i];
-    return NULL;
-}
-
 static void judge(struct reproduction *out) {
     const struct reproduction_case *worst = &out->cases[out->worst];
 
@@ -73,7 +66,7 @@ void reproduction_compare(const struct entry *entry, const struct entry *again,
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < entry->case_count && i < SUITE_MAX_CASES; i++) {
         const struct entry_case *first = &entry->cases[i];
-        const struct entry_case *second = find_case(again, first->number);
+        const struct entry_case *second = entry_find_case(again, first->number);
         struct reproduction_case *c = &out->cases[out->case_count++];
         double again_ms = second ? second->latency_ms : NAN;
         *c = (struct reproduction_case){first->number, first->batch_seq_len, first->latency_ms,

@@ -10,10 +10,11 @@
 
 const struct rule rules[] = {
     {"memory-bound-at-roof", rule_memory_at_roof,
-     "DRAM delivers about what this device can: only fewer bytes make these phases faster",
+     "DRAM delivers most of what this device can: what is left is the rest of its roof, and bytes "
+     "beyond the model's",
      "read each weight once and keep intermediates on the chip: fuse the gather into gate_up, "
-     "swiglu into its epilogue; where the bytes are compulsory already, there is nothing left "
-     "here"},
+     "swiglu into its epilogue; where the bytes are compulsory already, only the rest of the roof "
+     "is left"},
     {"memory-bound-under-roof", rule_memory_under_roof,
      "DRAM is what these phases need most of, and it is not kept busy: too few bytes in flight, "
      "latency that nothing hides, or misses in L2",
@@ -67,9 +68,10 @@ const struct rule rules[] = {
      "length",
      "a persistent kernel with a work queue, blocks sorted longest first, tiles that divide the "
      "work evenly, overlap with the next launch"},
-    {"low-occupancy", rule_low_occupancy, "few warps for each SM: nothing runs while they wait",
+    {"low-occupancy", rule_low_occupancy,
+     "few warps for each SM: while they wait only asynchronous copies go on",
      "fewer registers or less shared memory a block, more warps a block, or deeper asynchronous "
-     "copies that do not need warps"},
+     "copies (cp.async, TMA) that do not need warps"},
     {"far-below-roofs", rule_far_below,
      "less than a quarter of what memory and arithmetic could do is used: the time is latency, "
      "overhead or code that does one thing at a time",
@@ -191,8 +193,11 @@ void join_findings(const struct findings *cases, const int *numbers, size_t coun
             continue;
         joined.means = most->means;
         joined.try_ = most->try_;
-        finding_see(&joined, "in %zu of %zu cases, most in case %d (%.4g ms): %s", hits, count,
-                    number, most->ns / 1e6, most->seen);
+        if (count == 1)
+            finding_see(&joined, "%s", most->seen);
+        else
+            finding_see(&joined, "in %zu of %zu cases, most in case %d (%.4g ms): %s", hits, count,
+                        number, most->ns / 1e6, most->seen);
         insert(suite, &joined);
     }
 }

@@ -13,13 +13,20 @@ static const double uncounted_share = 0.02; /* of the latency */
 static const struct stall_text {
     const char *reason, *means, *try_;
 } stall_texts[] = {
-    {"long_scoreboard", "warps wait for data from L1, L2 or DRAM that they loaded into registers",
-     "load earlier: prefetch, more stages, asynchronous copies into shared memory (cp.async, TMA)"},
+    {"long_scoreboard",
+     "warps wait for data from L1, L2 or DRAM: loads into registers, or an mbarrier that a TMA "
+     "copy "
+     "completes",
+     "load earlier: prefetch, asynchronous copies into shared memory (cp.async, TMA); where they "
+     "are used already: more or deeper stages, tiles that hit in L2"},
     {"short_scoreboard", "warps wait for shared memory or special functions",
      "fewer shared-memory accesses: larger register tiles, ldmatrix, a swizzle without bank "
      "conflicts"},
-    {"barrier", "warps wait for others of their block",
-     "fewer __syncthreads in the main loop; mbarriers and warp specialisation instead"},
+    {"barrier",
+     "warps wait for others of their block; idle ones of a specialised group count, and cost "
+     "nothing",
+     "fewer barriers (__syncthreads, bar.sync) in the main loop; mbarriers and warp specialisation "
+     "instead"},
     {"math_pipe_throttle", "the pipe that the instructions need is busy: warps queue for it",
      "this is the limit that one wants, if it is the tensor pipe; else use fewer instructions"},
     {"gmma", "warps wait for wgmma to finish",

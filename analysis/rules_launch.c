@@ -1,5 +1,6 @@
 /* Rules about launches: gaps between them, grids that do not fill the device, uneven work. */
 #include <math.h>
+#include <string.h>
 
 #include "rules_all.h"
 
@@ -77,8 +78,8 @@ bool rule_small_grid(const struct rule_context *context, struct finding *finding
         if (!phase_matters(context, phase) || !is_small(context, phase) || !(lost_ns > 0))
             continue;
         finding->ns += lost_ns;
-        finding_see(finding, "%s: %.0f blocks for %.0f SMs", phase->phase->name, phase->blocks,
-                    sms);
+        finding_see(finding, "%s: %.0f block%s for %.0f SMs", phase->phase->name, phase->blocks,
+                    phase->blocks == 1 ? "" : "s", sms);
     }
     return finding->seen[0] != '\0';
 }
@@ -106,6 +107,19 @@ bool rule_tail(const struct rule_context *context, struct finding *finding) {
     return finding->seen[0] != '\0' && latency_share(context, finding->ns) >= idle_share;
 }
 
+/* wgmma works from shared memory, which TMA fills: a block of two or three warpgroups is meant to
+ * be all that an SM holds. */
+static bool uses_wgmma(const struct phase_terms *phase) {
+    size_t index = 0;
+    char reason[96];
+    double warps;
+
+    while (next_stall(phase->counters, &index, reason, sizeof reason, &warps))
+        if (strcmp(reason, "gmma") == 0 && warps > 0)
+            return true;
+    return false;
+}
+
 bool rule_low_occupancy(const struct rule_context *context, struct finding *finding) {
     for (size_t i = 0; i < context->terms->phase_count; i++) {
         const struct phase_terms *phase = &context->terms->phases[i];
@@ -114,7 +128,7 @@ bool rule_low_occupancy(const struct rule_context *context, struct finding *find
         bool counted = !isnan(warps);
         if (!counted)
             warps = phase->resident_threads * 100;
-        if (!phase_matters(context, phase) || !(warps < few_warps_percent) ||
+        if (!phase_matters(context, phase) || !(warps < few_warps_percent) || uses_wgmma(phase) ||
             phase->roof_ns >= RULE_AT_ROOF * phase->time_ns)
             continue;
         finding->ns += phase->time_ns - phase->roof_ns;

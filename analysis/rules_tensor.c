@@ -119,7 +119,7 @@ bool rule_power_cap(const struct rule_context *context, struct finding *finding)
 
     if (!said && !(telemetry->power_w_median >= power_share * limit_w))
         return false;
-    if (!(terms->timed_mhz < clock_share * terms->highest_mhz))
+    if (isinf(terms->highest_mhz) || !(terms->timed_mhz < clock_share * terms->highest_mhz))
         return false;
     for (size_t i = 0; i < terms->phase_count; i++) {
         const struct phase_terms *phase = &terms->phases[i];

@@ -108,14 +108,46 @@ static double metric(const struct record_phase_counters *phase, const char *name
     return NAN;
 }
 
-static int note_percentages(int number, const struct record_phase_counters *phase,
-                            struct notes *notes, struct error *err) {
+static bool impossible_share(const struct record_metric *m) {
+    return strstr(m->name, ".pct") != NULL && m->value > 100 * (1 + over_tolerance);
+}
+
+/* In how many lines of counters a phase's metric is above 100 %, and the most of them. */
+static size_t count_impossible(const struct record *record, size_t line_count, const char *phase,
+                               const char *name, double *most) {
+    size_t count = 0;
+
+    for (size_t l = 0; l < line_count; l++) {
+        const struct record_counters *line = &record->counters[l];
+        for (size_t p = 0; p < line->phase_count; p++)
+            for (size_t i = 0; i < line->phases[p].metric_count; i++) {
+                const struct record_metric *m = &line->phases[p].metrics[i];
+                if (strcmp(line->phases[p].name, phase) != 0 || strcmp(m->name, name) != 0 ||
+                    !impossible_share(m))
+                    continue;
+                count++;
+                *most = fmax(*most, m->value);
+            }
+    }
+    return count;
+}
+
+/* Told once for a phase and a metric, at the first case that has it. */
+static int note_percentages(const struct record *record, size_t line,
+                            const struct record_phase_counters *phase, struct notes *notes,
+                            struct error *err) {
     for (size_t i = 0; i < phase->metric_count; i++) {
         const struct record_metric *m = &phase->metrics[i];
-        bool percentage = strstr(m->name, ".pct") != NULL;
-        if (percentage && m->value > 100 * (1 + over_tolerance) &&
-            notes_add(notes, err, "case %d, phase %s: counter %s is %.1f %%: it cannot be", number,
-                      phase->name, m->name, m->value) != 0)
+        double most = 0;
+        if (!impossible_share(m) || count_impossible(record, line, phase->name, m->name, &most) > 0)
+            continue;
+        size_t count =
+            count_impossible(record, record->counters_count, phase->name, m->name, &most);
+        if (notes_add(
+                notes, err,
+                "phase %s: counter %s is above 100 %% in %zu of %zu cases, %.1f %% at most: it "
+                "cannot be",
+                phase->name, m->name, count, record->counters_count, most) != 0)
             return -1;
     }
     return 0;
@@ -170,22 +202,16 @@ static int note_cold(const struct case_summary *c, const struct record_counters 
     return 0;
 }
 
-static const struct case_summary *case_of(const struct summary *summary, double number) {
-    for (size_t i = 0; i < summary->case_count; i++)
-        if (summary->cases[i].number == number)
-            return &summary->cases[i];
-    return NULL;
-}
-
-static int note_case_counters(const struct summary *summary, const struct record_counters *counters,
-                              struct cold_tally *tally, struct notes *notes, struct error *err) {
-    const struct case_summary *c = case_of(summary, counters->number);
+static int note_case_counters(const struct summary *summary, size_t line, struct cold_tally *tally,
+                              struct notes *notes, struct error *err) {
+    const struct record_counters *counters = &summary->record->counters[line];
+    const struct case_summary *c = summary_find_case(summary, (int)counters->number);
     int number = (int)counters->number;
 
     if (counters->reason[0])
         return notes_add(notes, err, "case %d: no counters: %s", number, counters->reason);
     for (size_t i = 0; i < counters->phase_count; i++)
-        if (note_percentages(number, &counters->phases[i], notes, err) != 0 ||
+        if (note_percentages(summary->record, line, &counters->phases[i], notes, err) != 0 ||
             note_dram_rate(summary, number, &counters->phases[i], notes, err) != 0)
             return -1;
     return c ? note_cold(c, counters, tally, notes, err) : 0;
@@ -196,7 +222,7 @@ int sanity_note_counters(const struct summary *summary, struct notes *notes, str
     struct cold_tally tally = {0};
 
     for (size_t i = 0; i < record->counters_count; i++)
-        if (note_case_counters(summary, &record->counters[i], &tally, notes, err) != 0)
+        if (note_case_counters(summary, i, &tally, notes, err) != 0)
             return -1;
     if (tally.phases == 0 || tally.failed)
         return 0;

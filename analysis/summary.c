@@ -35,6 +35,13 @@ static struct roofs measured_roofs(const struct record_run *run) {
     return (struct roofs){read ? read->value : NAN, flop ? flop->value : NAN};
 }
 
+const struct case_summary *summary_find_case(const struct summary *summary, int number) {
+    for (size_t i = 0; i < summary->case_count; i++)
+        if (summary->cases[i].number == number)
+            return &summary->cases[i];
+    return NULL;
+}
+
 double interval_width(const struct stats_summary *latency) {
     return latency->median > 0 ? (latency->high - latency->low) / latency->median : NAN;
 }
@@ -128,14 +135,19 @@ static void join_telemetry(const struct record_telemetry *round, struct record_t
     join_reasons(round->throttle_reasons, out->throttle_reasons, sizeof out->throttle_reasons);
 }
 
+static double member(const struct record_case *round, size_t offset) {
+    double value;
+    memcpy(&value, (const char *)round + offset, sizeof value);
+    return value;
+}
+
 /* Mean over the rounds of the member at `offset`, those without it left out. */
 static double mean_of(const struct record_case *const *rounds, size_t count, size_t offset) {
     double sum = 0;
     size_t used = 0;
 
     for (size_t r = 0; r < count; r++) {
-        double value;
-        memcpy(&value, (const char *)rounds[r] + offset, sizeof value);
+        double value = member(rounds[r], offset);
         if (isnan(value))
             continue;
         sum += value;
@@ -144,16 +156,34 @@ static double mean_of(const struct record_case *const *rounds, size_t count, siz
     return used > 0 ? sum / (double)used : NAN;
 }
 
+/* The same of times: a median, as the latency that they are held against is one, and a round that
+ * was disturbed must not weigh more here than there. */
+static double median_of(const struct record_case *const *rounds, size_t count, size_t offset) {
+    double *values = malloc((count + 1) * sizeof *values);
+    size_t used = 0;
+
+    if (!values)
+        return NAN;
+    for (size_t r = 0; r < count; r++)
+        if (!isnan(member(rounds[r], offset)))
+            values[used++] = member(rounds[r], offset);
+    double median = stats_quantile(values, used, 0.5);
+    free(values);
+    return median;
+}
+
 static void join_means(const struct record_case *const *rounds, size_t count,
                        struct case_summary *out) {
-    out->event_ns = mean_of(rounds, count, offsetof(struct record_case, event_ns));
+    out->event_ns = median_of(rounds, count, offsetof(struct record_case, event_ns));
     out->collected_event_ns =
-        mean_of(rounds, count, offsetof(struct record_case, collected_event_ns));
-    out->gap_ns = mean_of(rounds, count, offsetof(struct record_case, gap_ns));
+        median_of(rounds, count, offsetof(struct record_case, collected_event_ns));
+    out->gap_ns = median_of(rounds, count, offsetof(struct record_case, gap_ns));
     out->launch_count = mean_of(rounds, count, offsetof(struct record_case, launch_count));
     out->idle_share = mean_of(rounds, count, offsetof(struct record_case, idle_share));
     out->telemetry.sm_clock_mhz_median =
         mean_of(rounds, count, offsetof(struct record_case, telemetry.sm_clock_mhz_median));
+    out->telemetry.sm_clock_mhz_timed =
+        mean_of(rounds, count, offsetof(struct record_case, telemetry.sm_clock_mhz_timed));
     out->telemetry.memory_clock_mhz_median =
         mean_of(rounds, count, offsetof(struct record_case, telemetry.memory_clock_mhz_median));
     out->telemetry.power_w_median =

@@ -57,6 +57,9 @@ struct summary {
 int summarize_record(const struct record *record, struct summary *summary, struct error *err);
 void summary_free(struct summary *summary);
 
+/* The case of a number; NULL: none. */
+const struct case_summary *summary_find_case(const struct summary *summary, int number);
+
 /* Width of a case's interval as a share of its median; NaN if there is none. */
 double interval_width(const struct stats_summary *latency);
 

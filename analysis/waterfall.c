@@ -228,7 +228,10 @@ static double clock_lost(const struct case_terms *terms, double before_ns, char 
     size_t used = (size_t)snprintf(
         from, size, "SM clock %.0f MHz while counted; the times imply %.0f MHz in the timed run",
         counted_mhz, timed_mhz);
-    if (used < size)
+    if (used < size && terms->clock_counted)
+        used +=
+            (size_t)snprintf(from + used, size - used, " (cycle counters: %.0f)", terms->timed_mhz);
+    else if (used < size)
         used += (size_t)snprintf(from + used, size - used, " (telemetry: %.0f, %.0f to %.0f)",
                                  terms->timed_mhz, terms->least_mhz, terms->most_mhz);
     if (reasons[0] && used < size)
@@ -331,11 +334,31 @@ void waterfall_build(const struct case_terms *terms, struct waterfall *out) {
     set_rest(bound_ns, above_ns, out);
 }
 
+/* A step below this share of the latency does not count as one that costs. */
+static const double no_cost = 1e-4;
+
+/* What the step is from: in how many cases it costs something, and the figures of the case where it
+ * costs most. */
+static void mean_from(const struct waterfall *most, int s, size_t costs, size_t computed,
+                      size_t used, struct waterfall_step_size *out) {
+    char missing[48] = "";
+
+    if (computed < used)
+        snprintf(missing, sizeof missing, " (%zu not computed)", used - computed);
+    if (costs == 0)
+        snprintf(out->from, sizeof out->from, "nothing in %zu of %zu cases%s; case %d: %.220s",
+                 computed, used, missing, most->number, most->steps[s].from);
+    else
+        snprintf(out->from, sizeof out->from,
+                 "in %zu of %zu cases%s; most in case %d, %.4g ms: %.220s", costs, used, missing,
+                 most->number, most->steps[s].ns / 1e6, most->steps[s].from);
+}
+
 /* The case where the step is largest gives the figures; of those without one, the first. */
 static void mean_step(const struct waterfall *cases, size_t count, int s, size_t used,
                       struct waterfall_step_size *out) {
     double sum_ns = 0;
-    size_t computed = 0;
+    size_t computed = 0, costs = 0;
     const struct waterfall *most = NULL, *missing = NULL;
 
     for (size_t i = 0; i < count; i++) {
@@ -347,6 +370,7 @@ static void mean_step(const struct waterfall *cases, size_t count, int s, size_t
             continue;
         }
         computed++;
+        costs += one->steps[s].ns > no_cost * one->latency_ns;
         sum_ns += one->steps[s].ns;
         if (!most || one->steps[s].ns > most->steps[s].ns)
             most = one;
@@ -358,8 +382,7 @@ static void mean_step(const struct waterfall *cases, size_t count, int s, size_t
     else if (most && used == 1)
         snprintf(out->from, sizeof out->from, "%s", most->steps[s].from);
     else if (most)
-        snprintf(out->from, sizeof out->from, "%zu of %zu cases; most in case %d, %.4g ms: %.220s",
-                 computed, used, most->number, most->steps[s].ns / 1e6, most->steps[s].from);
+        mean_from(most, s, costs, computed, used, out);
 }
 
 void waterfall_mean(const struct waterfall *cases, size_t count, struct waterfall *mean,

@@ -132,7 +132,8 @@ struct record_correctness {
 };
 
 struct record_telemetry {
-    double sm_clock_mhz_min, sm_clock_mhz_median, sm_clock_mhz_max;
+    double sm_clock_mhz_min, sm_clock_mhz_median, sm_clock_mhz_max; /* as NVML reads it */
+    double sm_clock_mhz_timed; /* by the SMs' cycle counters over each timed iteration; median */
     double memory_clock_mhz_median;
     double power_w_median, power_w_max;
     double temperature_c_max;

@@ -163,6 +163,7 @@ static const struct field telemetry_rows[] = {
     NUMBER(record_telemetry, sm_clock_mhz_min, 0, LARGEST),
     NUMBER(record_telemetry, sm_clock_mhz_median, 0, LARGEST),
     NUMBER(record_telemetry, sm_clock_mhz_max, 0, LARGEST),
+    NUMBER(record_telemetry, sm_clock_mhz_timed, 0, LARGEST),
     NUMBER(record_telemetry, memory_clock_mhz_median, 0, LARGEST),
     NUMBER(record_telemetry, power_w_median, 0, LARGEST),
     NUMBER(record_telemetry, power_w_max, 0, LARGEST),

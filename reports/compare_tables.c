@@ -52,6 +52,18 @@ void compare_case_table(const struct comparison *comparison, struct table *table
     }
 }
 
+/* With its sign, unless it is rounded away. */
+static void difference_cell(double difference_ns, struct table *table) {
+    double ms = difference_ns / 1e6;
+
+    if (isnan(ms))
+        table_cell(table, TABLE_UNKNOWN);
+    else if (fabs(ms) < 0.0005)
+        table_cell(table, "0.000");
+    else
+        table_cell(table, "%+.3f", ms);
+}
+
 void compare_part_table(const struct compared_parts *parts, const char *kind, struct table *table) {
     /* The title of the first column is the caller's. */
     static struct table_column columns[] = {
@@ -65,10 +77,7 @@ void compare_part_table(const struct compared_parts *parts, const char *kind, st
         table_cell(table, "%s", part->name);
         table_cell(table, "%s", number_text(part->a_ns / 1e6, 3).s);
         table_cell(table, "%s", number_text(part->b_ns / 1e6, 3).s);
-        if (isnan(part->difference_ns))
-            table_cell(table, TABLE_UNKNOWN);
-        else
-            table_cell(table, "%+.3f", part->difference_ns / 1e6);
+        difference_cell(part->difference_ns, table);
         a_ns += isnan(part->a_ns) ? 0 : part->a_ns;
         b_ns += isnan(part->b_ns) ? 0 : part->b_ns;
         difference_ns += isnan(part->difference_ns) ? 0 : part->difference_ns;
@@ -76,7 +85,7 @@ void compare_part_table(const struct compared_parts *parts, const char *kind, st
     table_cell(table, "sum");
     table_cell(table, "%s", number_text(a_ns / 1e6, 3).s);
     table_cell(table, "%s", number_text(b_ns / 1e6, 3).s);
-    table_cell(table, "%+.3f", difference_ns / 1e6);
+    difference_cell(difference_ns, table);
 }
 
 void compare_side(const struct summary *summary, char *text, size_t size) {
@@ -140,6 +149,14 @@ static size_t repeat_lines(const struct compare_report *report, char (*lines)[CO
     return 2;
 }
 
+/* Of one kind of device; by so much that a step shows it. */
+static bool roofs_differ(const struct roofs *a, const struct roofs *b) {
+    const double share = 0.005;
+
+    return fabs(a->bytes_per_s / b->bytes_per_s - 1) > share ||
+           fabs(a->flop_per_s / b->flop_per_s - 1) > share;
+}
+
 /* What keeps the two from being like for like. */
 static size_t caution_lines(const struct compare_report *report, char (*lines)[COMPARE_LINE]) {
     const struct record_run *a = &report->a->record->run, *b = &report->b->record->run;
@@ -151,6 +168,14 @@ static size_t caution_lines(const struct compare_report *report, char (*lines)[C
                  known_text(a->device.name), known_text(b->device.name));
     else if (strcmp(a->device.uuid_hash, b->device.uuid_hash) != 0)
         snprintf(lines[n++], COMPARE_LINE, "Not the same device, but two of one kind");
+    const struct roofs *roofs_a = &report->a->measured, *roofs_b = &report->b->measured;
+    if (strcmp(a->device.name, b->device.name) == 0 && roofs_differ(roofs_a, roofs_b))
+        snprintf(
+            lines[n++], COMPARE_LINE,
+            "The roofs were measured as %.4g and %.4g TB/s, %.4g and %.4g TFLOP/s: each side's "
+            "steps stand on its own",
+            roofs_a->bytes_per_s / 1e12, roofs_b->bytes_per_s / 1e12, roofs_a->flop_per_s / 1e12,
+            roofs_b->flop_per_s / 1e12);
     if (a->back_to_back != b->back_to_back)
         snprintf(lines[n++], COMPARE_LINE, "One of the runs was back to back");
     if (strcmp(a->counters_level, b->counters_level) != 0)

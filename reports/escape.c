@@ -42,6 +42,8 @@ static const char *replace_html(char c) {
     }
 }
 
+static const char *replace_html_path(char c) { return c == '/' ? "/<wbr>" : replace_html(c); }
+
 static const char *replace_markdown(char c) {
     static const char special[] = "\\`*_{}[]<>|#!~&";
     static const char *const escaped[] = {"\\\\", "\\`",  "\\*", "\\_", "\\{", "\\}", "\\[",  "\\]",
@@ -64,6 +66,10 @@ static const char *replace_gnuplot(char c) {
 void escape_text(FILE *file, const char *text) { write_escaped(file, text, NULL); }
 
 void escape_html(FILE *file, const char *text) { write_escaped(file, text, replace_html); }
+
+void escape_html_path(FILE *file, const char *text) {
+    write_escaped(file, text, replace_html_path);
+}
 
 void escape_markdown(FILE *file, const char *text) { write_escaped(file, text, replace_markdown); }
 

@@ -9,6 +9,8 @@ void escape_text(FILE *file, const char *text);
 
 /* HTML text and quoted attributes. */
 void escape_html(FILE *file, const char *text);
+/* HTML text that may be broken behind a slash. */
+void escape_html_path(FILE *file, const char *text);
 
 /* Markdown table cells and paragraphs: no markup, no links, no new cell. */
 void escape_markdown(FILE *file, const char *text);

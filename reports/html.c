@@ -131,6 +131,14 @@ static size_t first_text_column(const struct table *table) {
     return 0;
 }
 
+#define LONG_PATH 16
+
+static const char *text_class(const char *text) {
+    if (strlen(text) > LONG_PATH && strchr(text, '/') && !strchr(text, ' '))
+        return " path";
+    return strlen(text) > LONG_TEXT ? " long" : "";
+}
+
 static void write_rows(FILE *page, const struct table *table, const struct html_table *how) {
     size_t columns = table->column_count, rows = table->cell_count / columns;
     size_t name = how->name_column > 0 ? how->name_column : first_text_column(table);
@@ -139,12 +147,15 @@ static void write_rows(FILE *page, const struct table *table, const struct html_
         open_row(page, how, row, rows);
         for (size_t c = 0; c < columns; c++) {
             const char *text = table->cells[row * columns + c];
-            fputs(!table->columns[c].left    ? "<td>"
-                  : strlen(text) > LONG_TEXT ? "<td class=\"l long\">"
-                                             : "<td class=\"l\">",
-                  page);
+            const char *class_name = text_class(text);
+            if (table->columns[c].left)
+                fprintf(page, "<td class=\"l%s\">", class_name);
+            else
+                fputs("<td>", page);
             if (c == name)
                 write_name(page, how, row, text);
+            else if (strcmp(class_name, " path") == 0)
+                escape_html_path(page, text);
             else
                 escape_html(page, text);
             fputs("</td>", page);

@@ -1,40 +1,29 @@
 /* The leaderboard as CSV: one row an entry; empty fields are not known. */
 #include <math.h>
 
+#include "csv.h"
 #include "escape.h"
 #include "leaderboard_formats.h"
-
-static void number(FILE *file, double value) {
-    if (isnan(value))
-        fputc(',', file);
-    else
-        fprintf(file, ",%.9g", value);
-}
-
-static void text(FILE *file, const char *value) {
-    fputc(',', file);
-    escape_csv(file, value);
-}
 
 static void write_entry(FILE *file, const struct leaderboard *leaderboard,
                         const struct board *board, const struct board_entry *entry) {
     escape_csv(file, leaderboard->suite->name);
-    text(file, board->device);
-    text(file, bounds[board->bound].name);
-    text(file, board->baseline);
-    number(file, entry->rank > 0 ? entry->rank : NAN);
-    text(file, entry->name);
-    text(file, entry->kernel);
-    text(file, entry->status);
-    number(file, entry->mean_latency_ms);
-    number(file, entry->geomean_latency_ms);
-    number(file, entry->sol_score);
-    number(file, entry->sol_fraction);
-    number(file, entry->ratio_to_best);
-    text(file, entry->date);
-    text(file, entry->license);
-    text(file, entry->source);
-    text(file, entry->why[0] ? entry->why : entry->note);
+    csv_text(file, board->device);
+    csv_text(file, bounds[board->bound].name);
+    csv_text(file, board->baseline);
+    csv_number(file, entry->rank > 0 ? entry->rank : NAN);
+    csv_text(file, entry->name);
+    csv_text(file, entry->kernel);
+    csv_text(file, entry->status);
+    csv_number(file, entry->mean_latency_ms);
+    csv_number(file, entry->geomean_latency_ms);
+    csv_number(file, entry->sol_score);
+    csv_number(file, entry->sol_fraction);
+    csv_number(file, entry->ratio_to_best);
+    csv_text(file, entry->date);
+    csv_text(file, entry->license);
+    csv_text(file, entry->source);
+    csv_text(file, entry->why[0] ? entry->why : entry->note);
     fputc('\n', file);
 }
 

@@ -2,38 +2,27 @@
  * fields are not known. */
 #include <math.h>
 
+#include "csv.h"
 #include "escape.h"
 #include "report.h"
-
-static void number(FILE *file, double value) {
-    if (isnan(value))
-        fputc(',', file);
-    else
-        fprintf(file, ",%.9g", value);
-}
-
-static void text(FILE *file, const char *value) {
-    fputc(',', file);
-    escape_csv(file, value);
-}
 
 static void write_names(FILE *file, const struct report_entry *entry, const struct case_summary *c,
                         const char *phase) {
     escape_csv(file, entry->record.path);
-    text(file, entry->record.run.kernel.name);
-    text(file, entry->record.run.device.name);
-    text(file, entry->record.run.suite_name);
+    csv_text(file, entry->record.run.kernel.name);
+    csv_text(file, entry->record.run.device.name);
+    csv_text(file, entry->record.run.suite_name);
     fprintf(file, ",%d,%lld", c->number, (long long)c->shape.batch_seq_len);
-    text(file, phase);
-    text(file, record_status_names[c->status]);
+    csv_text(file, phase);
+    csv_text(file, record_status_names[c->status]);
 }
 
 static void write_latency(FILE *file, const struct stats_summary *latency) {
-    number(file, latency->median / 1e6);
-    number(file, latency->low / 1e6);
-    number(file, latency->high / 1e6);
-    number(file, latency->p5 / 1e6);
-    number(file, latency->p95 / 1e6);
+    csv_number(file, latency->median / 1e6);
+    csv_number(file, latency->low / 1e6);
+    csv_number(file, latency->high / 1e6);
+    csv_number(file, latency->p5 / 1e6);
+    csv_number(file, latency->p95 / 1e6);
     fprintf(file, ",%zu", latency->count);
 }
 
@@ -44,16 +33,16 @@ static void write_case(FILE *file, const struct report_entry *entry, size_t i) {
     write_names(file, entry, c, "");
     write_latency(file, &c->latency_ns);
     for (int kind = 0; kind < BOUND_COUNT; kind++)
-        number(file, c->bound_ns[kind] / 1e6);
+        csv_number(file, c->bound_ns[kind] / 1e6);
     for (int kind = 0; kind < BOUND_COUNT; kind++)
-        number(file, c->fraction[kind]);
-    number(file, entry->scored.t_baseline_ms[i]);
-    number(file, entry->scored.score[i]);
-    number(file, NAN);
-    number(file, c->work.bytes);
-    number(file, c->work.flop);
-    number(file, c->work.bytes / seconds);
-    number(file, c->work.flop / seconds);
+        csv_number(file, c->fraction[kind]);
+    csv_number(file, entry->scored.t_baseline_ms[i]);
+    csv_number(file, entry->scored.score[i]);
+    csv_number(file, NAN);
+    csv_number(file, c->work.bytes);
+    csv_number(file, c->work.flop);
+    csv_number(file, c->work.bytes / seconds);
+    csv_number(file, c->work.flop / seconds);
     fputc('\n', file);
 }
 
@@ -63,16 +52,16 @@ static void write_phase(FILE *file, const struct report_entry *entry, const stru
     write_names(file, entry, c, phase->name);
     write_latency(file, &phase->latency_ns);
     for (int kind = 0; kind < BOUND_COUNT; kind++)
-        number(file, kind == BOUND_PHASED ? phase->bound_ns / 1e6 : NAN);
+        csv_number(file, kind == BOUND_PHASED ? phase->bound_ns / 1e6 : NAN);
     for (int kind = 0; kind < BOUND_COUNT; kind++)
-        number(file, kind == BOUND_PHASED ? phase->fraction : NAN);
-    number(file, NAN);
-    number(file, NAN);
-    number(file, phase->share);
-    number(file, phase->work.bytes);
-    number(file, phase->work.flop);
-    number(file, phase->bytes_per_s);
-    number(file, phase->flop_per_s);
+        csv_number(file, kind == BOUND_PHASED ? phase->fraction : NAN);
+    csv_number(file, NAN);
+    csv_number(file, NAN);
+    csv_number(file, phase->share);
+    csv_number(file, phase->work.bytes);
+    csv_number(file, phase->work.flop);
+    csv_number(file, phase->bytes_per_s);
+    csv_number(file, phase->flop_per_s);
     fputc('\n', file);
 }
 

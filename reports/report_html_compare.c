@@ -71,13 +71,6 @@ static int write_means(const struct html_report *html, struct error *err) {
 /* --- case by case -------------------------------------------------------------------------------
  */
 
-static const struct case_summary *find_case(const struct summary *summary, int number) {
-    for (size_t i = 0; i < summary->case_count; i++)
-        if (summary->cases[i].number == number)
-            return &summary->cases[i];
-    return NULL;
-}
-
 /* Case 1 of one suite is not case 1 of another. */
 static bool same_suite(const struct report *report) {
     for (size_t r = 1; r < report->count; r++)
@@ -101,14 +94,14 @@ static void latency_row(const struct report *report, int number, struct table *t
     const struct case_summary *any = NULL;
 
     for (size_t r = 0; r < report->count && !any; r++)
-        any = find_case(&report->entries[r]->summary, number);
+        any = summary_find_case(&report->entries[r]->summary, number);
     if (!any)
         return;
     table_cell(table, "%d", number);
     table_cell(table, "%lld", (long long)any->shape.batch_seq_len);
     table_cell(table, "%s", number_text(any->bound_ns[BOUND_DATASHEET] / 1e6, 3).s);
     for (size_t r = 0; r < report->count; r++) {
-        const struct case_summary *c = find_case(&report->entries[r]->summary, number);
+        const struct case_summary *c = summary_find_case(&report->entries[r]->summary, number);
         if (!c)
             table_cell(table, "%s", TABLE_UNKNOWN);
         else if (c->status == STATUS_OK || isnan(c->latency_ns.median))

@@ -57,10 +57,10 @@ int html_routing(const struct html_report *html, const struct html_record *recor
 static const struct table_column telemetry_columns[] = {
     {"case", false},           {"T", false},
     {"SM MHz least", false},   {"SM MHz median", false},
-    {"SM MHz most", false},    {"memory MHz", false},
-    {"power W median", false}, {"power W most", false},
-    {"°C most", false},        {"idle between %", false},
-    {"held down by", true},
+    {"SM MHz most", false},    {"SM MHz timed", false},
+    {"memory MHz", false},     {"power W median", false},
+    {"power W most", false},   {"°C most", false},
+    {"idle between %", false}, {"held down by", true},
 };
 
 int html_telemetry(const struct html_report *html, const struct html_record *record,
@@ -70,7 +70,8 @@ int html_telemetry(const struct html_report *html, const struct html_record *rec
 
     html_element(html->page, "p", NULL,
                  "Clocks, power limit and modes are never changed by moesol. Power limit: %s W; "
-                 "clocks: %s.",
+                 "clocks: %s. Least, median and most are readings of NVML; timed is what the SMs' "
+                 "own cycle counters say of the timed iterations.",
                  number_text(record->entry->record.run.device.power_limit_w, 0).s,
                  known_text(record->entry->record.run.clocks_policy));
     INIT(table, telemetry_columns);
@@ -81,6 +82,7 @@ int html_telemetry(const struct html_report *html, const struct html_record *rec
         table_cell(&table, "%s", number_text(seen->sm_clock_mhz_min, 0).s);
         table_cell(&table, "%s", number_text(seen->sm_clock_mhz_median, 0).s);
         table_cell(&table, "%s", number_text(seen->sm_clock_mhz_max, 0).s);
+        table_cell(&table, "%s", number_text(seen->sm_clock_mhz_timed, 0).s);
         table_cell(&table, "%s", number_text(seen->memory_clock_mhz_median, 0).s);
         table_cell(&table, "%s", number_text(seen->power_w_median, 0).s);
         table_cell(&table, "%s", number_text(seen->power_w_max, 0).s);

@@ -3,15 +3,9 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "csv.h"
 #include "escape.h"
 #include "roofline_picture.h"
-
-static void number(FILE *file, double value) {
-    if (isfinite(value))
-        fprintf(file, ",%.9g", value);
-    else
-        fputc(',', file);
-}
 
 static void write_point(FILE *file, const struct roofline_picture *picture, size_t i) {
     const struct roofline_point *point = &picture->roofline->points[i];
@@ -19,21 +13,19 @@ static void write_point(FILE *file, const struct roofline_picture *picture, size
     size_t group = picture->layout.group_of[i];
 
     escape_csv(file, run->kernel.name);
-    fputc(',', file);
-    escape_csv(file, run->device.name);
-    fputc(',', file);
-    escape_csv(file, point->name);
-    number(file, point->case_number > 0 ? point->case_number : NAN);
-    number(file, point->batch_seq_len);
+    csv_text(file, run->device.name);
+    csv_text(file, point->name);
+    csv_number(file, point->case_number > 0 ? point->case_number : NAN);
+    csv_number(file, point->batch_seq_len);
     fprintf(file, ",%zu", point->case_count);
-    number(file, point->work.flop);
-    number(file, point->work.bytes);
-    number(file, point->latency_ns / 1e6);
-    number(file, point->intensity);
-    number(file, point->flop_per_s);
-    number(file, point->bytes_per_s);
-    number(file, point->fraction);
-    number(file, group == SIZE_MAX ? NAN : (double)(group + 1));
+    csv_number(file, point->work.flop);
+    csv_number(file, point->work.bytes);
+    csv_number(file, point->latency_ns / 1e6);
+    csv_number(file, point->intensity);
+    csv_number(file, point->flop_per_s);
+    csv_number(file, point->bytes_per_s);
+    csv_number(file, point->fraction);
+    csv_number(file, group == SIZE_MAX ? NAN : (double)(group + 1));
     fputc('\n', file);
 }
 

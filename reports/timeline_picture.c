@@ -14,6 +14,7 @@
 #define BOTTOM 70.0
 #define GAP 38.0  /* has the key of the panel below */
 #define TOP 710.0 /* above it: titles, the key of the phases, that of the first panel */
+#define LABEL_HEIGHT 21.0
 #define ROOF_COLOUR "#B22222"
 
 /* A panel: the metrics that stand in it (titles of sampled_metrics), and its share of the height.
@@ -190,6 +191,16 @@ static void write_curves(const struct picture *p, const struct panel *panel) {
     fputc('\n', p->script);
 }
 
+/* 1, 2 or 5 times a power of ten, so that a panel's numbers stand LABEL_HEIGHT apart at least. */
+static double tick_step(double range, double height) {
+    double least = range * LABEL_HEIGHT / height, power = pow(10, floor(log10(least)));
+
+    for (double factor = 1; factor < 6; factor = factor == 2 ? 5 : 2 * factor)
+        if (factor * power >= least)
+            return factor * power;
+    return 10 * power;
+}
+
 static void write_panel(const struct picture *p, size_t index, double top, double height) {
     const struct panel *panel = &panels[index];
     bool last = index == PANEL_COUNT - 1;
@@ -198,8 +209,8 @@ static void write_panel(const struct picture *p, size_t index, double top, doubl
     panel_range(p, panel, &least, &most);
     fprintf(p->script, "set tmargin at screen %.5f\nset bmargin at screen %.5f\n",
             top / TIMELINE_HEIGHT, (top - height) / TIMELINE_HEIGHT);
-    fprintf(p->script, "set yrange [%.6g:%.6g]\nset ylabel '%s' offset 0.5,0\n", least, most,
-            panel->y_label);
+    fprintf(p->script, "set yrange [%.6g:%.6g]\nset ytics %.6g\nset ylabel '%s' offset 0.5,0\n",
+            least, most, tick_step(most - least, height), panel->y_label);
     fputs(last ? "set format x '%g'\nset xlabel 'time since the first launch, ms'\n"
                : "set format x ''\nunset xlabel\n",
           p->script);

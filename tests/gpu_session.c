@@ -616,6 +616,13 @@ static void test_known_time(struct fixture *fixture) {
     expect(fixture->tally, near(r.event_ns, span, 0.1) && near(r.collected_event_ns, span, 0.1),
            "events agree: %.0f ns, %.0f ns with collection", r.event_ns, r.collected_event_ns);
     expect(fixture->tally, r.idle_share > 0 && r.idle_share < 1, "idle share %.3f", r.idle_share);
+    /* One block of spinning is no load: the device runs as fast as NVML has seen it run. */
+    const struct record_telemetry *clock = &r.telemetry;
+    expect(fixture->tally,
+           isnan(clock->sm_clock_mhz_max) ||
+               near(clock->sm_clock_mhz_timed, clock->sm_clock_mhz_max, 0.03),
+           "SM clock by cycle counters: %.1f MHz, by NVML %.0f", clock->sm_clock_mhz_timed,
+           clock->sm_clock_mhz_max);
     expect_spin_phases(fixture, &r);
     finish(fixture);
     record_case_free(&r);

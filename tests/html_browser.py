@@ -84,7 +84,7 @@ def timeline_line(number, tokens):
               "sm__cycles_active.avg.pct_of_peak_sustained_elapsed": [97 + w for w in wave],
               "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed":
                   [45 + 9 * w for w in wave],
-              "sm__cycles_elapsed.avg.per_second": [1.5e9 + 4e7 * w for w in wave]}
+              "sm__cycles_elapsed.avg.per_second": [1.6e9 + 4e8 * w for w in wave]}
     return {"type": "timeline", "case": number, "source": "sampling", "span_ns": span,
             "launch_total": len(shares), "phases": [{"name": name} for name in PHASES],
             "kinds": [{"name": "synthetic_kernel"}], "launch_phases": list(range(len(shares))),
@@ -199,6 +199,11 @@ PICTURES = """[...document.querySelectorAll('svg.plot')].map(plot => {
           marks: plot.querySelectorAll('.mark').length};
 })"""
 
+# Tables that do not fit a desktop's page, so that one has to scroll in them.
+TOO_WIDE = """[...document.querySelectorAll('.scroll')]
+  .filter(one => one.scrollWidth > one.clientWidth + 1)
+  .map(one => one.getAttribute('aria-label') + ' ' + one.scrollWidth)"""
+
 COLUMN = """(() => {
   const table = document.querySelector('#measured table');
   return [...table.tBodies[0].rows].map(row => row.cells[%d].textContent);
@@ -221,6 +226,12 @@ def look(browser, path, pictures):
             for one in seen:
                 check(one["width"] >= 300 and one["height"] >= 150 and one["drawn"] >= 10,
                       f"{name}: an empty picture: {one}")
+
+
+def fits_a_desktop(browser, path):
+    browser.open(path, 1400)
+    found = browser.evaluate(TOO_WIDE)
+    check(found == [], f"{os.path.relpath(path)}: too wide for 1400 px: {found}")
 
 
 def sort_works(browser, path):
@@ -312,6 +323,8 @@ def main():
             look(browser, one, 7)
             look(browser, two, 17)
             look(browser, board, 0)
+            fits_a_desktop(browser, one)
+            fits_a_desktop(browser, board)
             sort_works(browser, one)
             keyboard_works(browser, one)
             highlight_works(browser, one)

@@ -37,6 +37,7 @@ struct made {
     double launches;
     double blocks;         /* of gate_up and down */
     double warps_percent;  /* active */
+    bool mma_sync;         /* no wgmma, so that nothing waits for it */
     double spilled_bytes;  /* of gate_up */
     const char *top_stall; /* has 60 % of the waiting warps */
     /* The device. */
@@ -44,6 +45,7 @@ struct made {
     bool no_ceilings;
     double timed_mhz, counted_mhz; /* SM clock */
     double said_mhz;               /* what the telemetry makes of timed_mhz; 0: the same */
+    bool clock_counted;            /* the record also has timed_mhz by cycle counters */
     const char *throttle_reasons;
     double power_w;
     /* The run. */
@@ -206,6 +208,8 @@ static inline void made_fill_case(const struct made *made, int number, int round
     c->gap_ns = made->gap_ns * made->speed;
     c->launch_count = made->launches;
     c->telemetry.sm_clock_mhz_median = made->said_mhz > 0 ? made->said_mhz : made->timed_mhz;
+    if (made->clock_counted)
+        c->telemetry.sm_clock_mhz_timed = made->timed_mhz;
     c->telemetry.sm_clock_mhz_min = fmin(made->timed_mhz, c->telemetry.sm_clock_mhz_median);
     c->telemetry.sm_clock_mhz_max = fmax(made->timed_mhz, c->telemetry.sm_clock_mhz_median);
     c->telemetry.power_w_median = made->power_w;
@@ -255,7 +259,8 @@ static inline void made_stalls(const struct made *made, struct record_phase_coun
         char name[96];
         snprintf(name, sizeof name, "smsp__average_warps_issue_stalled_%s_per_issue_active.ratio",
                  reasons[i]);
-        made_metric(phase, name, strcmp(reasons[i], made->top_stall) == 0 ? 6 : 1);
+        double warps = strcmp(reasons[i], made->top_stall) == 0 ? 6 : 1;
+        made_metric(phase, name, made->mma_sync && strcmp(reasons[i], "gmma") == 0 ? 0 : warps);
     }
     /* More than all others: what issues does not wait. */
     made_metric(phase, "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio", 50);

@@ -16,6 +16,7 @@
 
 #include "../analysis/compare.h"
 #include "../reports/commands.h"
+#include "../reports/compare.h"
 #include "made_record.h"
 
 static char folder[64];
@@ -252,6 +253,31 @@ static void unequal_counters_do_not_mislead(void **state) {
     release(&pair);
 }
 
+static bool says(const struct pair *pair, const char *text) {
+    const struct compare_report report = {&pair->summaries[0], &pair->summaries[1],
+                                          &pair->comparison};
+    char lines[COMPARE_LINES][COMPARE_LINE];
+    size_t count = compare_lines(&report, lines);
+
+    for (size_t i = 0; i < count; i++)
+        if (strstr(lines[i], text))
+            return true;
+    return false;
+}
+
+/* The steps of a record stand on the roofs that it was measured with. */
+static void other_roofs_are_said(void **state) {
+    struct made made = made_good();
+    struct pair pair;
+
+    (void)state;
+    compare_made(&made, &made, &pair);
+    assert_false(says(&pair, "The roofs were measured as"));
+    pair.summaries[1].measured.flop_per_s *= 0.98;
+    assert_true(says(&pair, "The roofs were measured as"));
+    release(&pair);
+}
+
 static void only_cases_in_both_count(void **state) {
     struct made a = made_good(), b = made_good();
     struct pair pair;
@@ -374,6 +400,7 @@ int main(void) {
         cmocka_unit_test(a_step_made_the_difference),
         cmocka_unit_test(phases_cut_differently_are_joined),
         cmocka_unit_test(unequal_counters_do_not_mislead),
+        cmocka_unit_test(other_roofs_are_said),
         cmocka_unit_test(only_cases_in_both_count),
         cmocka_unit_test(the_command_writes_its_formats),
         cmocka_unit_test(unlike_records_are_refused),

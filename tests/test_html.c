@@ -88,7 +88,7 @@ static void must_not_hold(const char *page, const char *what) {
 }
 
 static bool is_void(const char *name) {
-    static const char *const names[] = {"meta", "link", "br", "hr", "img", "input"};
+    static const char *const names[] = {"meta", "link", "br", "hr", "img", "input", "wbr"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "../analysis/baseline.h"
 #include "../analysis/entry.h"
 #include "../analysis/entry_check.h"
 #include "../analysis/leaderboard.h"
@@ -703,7 +704,19 @@ static void what_is_withdrawn_is_not_ranked(void **state) {
     assert_int_equal(board.boards[0].entries[1].rank, 2);
     assert_string_equal(board.boards[0].entries[2].why, "its GEMM operands are bf16, not fp16");
     leaderboard_free(&board);
+    /* The entry's record, and a copy of it, count once, and as the entry says. */
+    build_board("e/h200-fast/record.jsonl", &board);
+    assert_int_equal(board.boards[0].entry_count, 1);
+    assert_string_equal(board.boards[0].entries[0].name, "fast");
+    leaderboard_free(&board);
+    assert_int_equal(system("cp e/h200-fast/record.jsonl e/copy.jsonl"), 0);
+    build_board("e", &board);
+    assert_int_equal(board.boards[0].entry_count, 3);
+    leaderboard_free(&board);
     expect("publish e/h200-fast --withdraw cheats", 0, "e/h200-fast: withdrawn: cheats");
+    build_board("e/h200-fast/record.jsonl", &board);
+    assert_string_equal(board.boards[0].entries[0].why, "withdrawn: cheats");
+    leaderboard_free(&board);
     expect("publish e/h200-fast --withdraw a --invalid b", 2, "give one of them");
     expect("publish e/h200-fast --withdraw=", 2, "");
     build_board("e", &board);
@@ -718,6 +731,26 @@ static void what_is_withdrawn_is_not_ranked(void **state) {
     assert_int_equal(board.skipped_count, 1);
     assert_non_null(strstr(board.skipped[0], "e/h200-made/entry.json: schema: is no number"));
     leaderboard_free(&board);
+}
+
+/* A baseline that turned out to be wrong scores nobody; nothing falls back. */
+static void an_invalid_baseline_is_refused(void **state) {
+    struct error err = {0};
+    struct baseline baseline;
+    (void)state;
+    fresh_entry();
+    assert_int_equal(system("mkdir -p pub/records && cp -r e/h200-made pub/records"), 0);
+    write_text("pub/baselines.json", "{\"H200\": {\"version\": 1, \"kernel\": \"made\", "
+                                     "\"source\": \"records/h200-made/record.jsonl\"}}");
+    assert_int_equal(baseline_read(&place.suite, "H200", &baseline, &err), -1);
+    assert_non_null(strstr(err.text, "is not library-only")); /* it is read */
+    expect("publish pub/records/h200-made --invalid wrong", 0, "invalid: wrong");
+    err = (struct error){0};
+    assert_int_equal(baseline_read(&place.suite, "H200", &baseline, &err), -1);
+    if (!strstr(err.text, "the entry is invalid: wrong; name another record in baselines.json"))
+        fail_msg("%s", err.text);
+    bundle_remove("pub/records");
+    unlink("pub/baselines.json");
 }
 
 static void make_many(int count) {
@@ -809,6 +842,7 @@ int main(void) {
         cmocka_unit_test(a_run_that_deviates_does_not),
         cmocka_unit_test(only_the_same_thing_is_compared),
         cmocka_unit_test(what_is_withdrawn_is_not_ranked),
+        cmocka_unit_test(an_invalid_baseline_is_refused),
         cmocka_unit_test(ten_thousand_entries_are_ranked_quickly),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

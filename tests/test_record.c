@@ -102,6 +102,7 @@ static void fill_case(struct fixture *f) {
     c->correctness.matched_ratio = 1;
     c->correctness.max_rel_error = HUGE_VAL;
     c->telemetry.temperature_c_max = -3.5;
+    c->telemetry.sm_clock_mhz_timed = 1234.5;
     strcpy(c->telemetry.throttle_reasons, "sw_power_cap");
     for (int p = 0; p < PHASES; p++) {
         snprintf(f->phases[p].name, sizeof f->phases[p].name, "phase-%d", p);
@@ -214,6 +215,8 @@ static void same_case(const struct record_case *a, const struct record_case *b) 
     assert_true(b->correctness.max_rel_error == HUGE_VAL);
     assert_true(isnan(b->correctness.first_failing_token));
     assert_true(b->telemetry.temperature_c_max == -3.5 && isnan(b->telemetry.power_w_max));
+    assert_true(b->telemetry.sm_clock_mhz_timed == 1234.5);
+    assert_true(isnan(b->telemetry.sm_clock_mhz_median));
     assert_string_equal(b->telemetry.throttle_reasons, "sw_power_cap");
     same_phases(a, b);
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Prints LEADERBOARD.md: the boards of every suite that has results. Usage: leaderboard.sh MOESOL
+# Prints LEADERBOARD.md: the boards of every suite that has results. With FOLDER it also writes each
+# suite's HTML page there, whose rows open the entries' reports. Usage: leaderboard.sh MOESOL [FOLDER]
 set -eu
-moesol=$1
+moesol=$1 pages=${2:-}
 cd "$(dirname "$0")/.."
 cat <<'END'
 # Leaderboard
@@ -19,10 +20,15 @@ against the baseline named above each table, "SOL fraction" the bound's time ove
 
 `moesol publish RECORD --name NAME` makes an entry, `moesol verify ENTRY` checks one and runs it
 again. A consistent forgery is caught only by running again.
+
+`make leaderboard` also writes `build/leaderboard/SUITE/index.html`: the same tables, which sort, and
+rows that open the report of each entry. Those pages are made from the records, not committed.
 END
 for suite in cases/*/suite.json; do
     folder=${suite%/suite.json}
     [ -e "$folder/reported.csv" ] || [ -d "$folder/records" ] || continue
     printf '\n## %s\n\n' "$(basename "$folder")"
     "$moesol" leaderboard "$(basename "$folder")" --format markdown
+    [ -z "$pages" ] ||
+        "$moesol" leaderboard "$(basename "$folder")" --format html -o "$pages/$(basename "$folder")" >&2
 done

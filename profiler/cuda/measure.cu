@@ -115,6 +115,26 @@ static int end_iteration(struct series *series, struct error *err) {
     return result;
 }
 
+/* Back to back, the whole series counts as one iteration: nothing may stand between two. */
+static int note_cycles(struct series *series, int i, bool end, struct error *err) {
+    struct backend_session *session = series->session;
+    bool outer = i == (end ? series->count - 1 : 0);
+    if (series->back_to_back && !outer)
+        return 0;
+    activity_harness(true);
+    cudaError_t status = cycles_note(&session->cycles, series->back_to_back ? 0 : i, end,
+                                     session->properties.multiProcessorCount, session->stream);
+    activity_harness(false);
+    return status ? cuda_failed(err, status, "noting cycle counts") : 0;
+}
+
+/* Of the timed series that has just run. */
+static int take_clock(const struct series *series, struct record_case *record_case,
+                      struct error *err) {
+    return cycles_mhz(&series->session->cycles, series->back_to_back ? 1 : series->count,
+                      &record_case->telemetry.sm_clock_mhz_timed, err);
+}
+
 /* Each iteration has a secret draw of its own; back to back, the first one's stays. */
 static int run_iteration(struct series *series, int i, struct error *err) {
     struct backend_session *session = series->session;
@@ -129,6 +149,8 @@ static int run_iteration(struct series *series, int i, struct error *err) {
     mark(series, false);
     if (series->mode == SINK_ACTIVITY)
         activity_iteration(i);
+    if (note_cycles(series, i, false, err))
+        return -1;
     cudaError_t status = cudaEventRecord(series->events[2 * i], session->stream);
     if (status)
         return cuda_failed(err, status, "cudaEventRecord");
@@ -137,6 +159,8 @@ static int run_iteration(struct series *series, int i, struct error *err) {
     status = cudaEventRecord(series->events[2 * i + 1], session->stream);
     if (status)
         return cuda_failed(err, status, "cudaEventRecord");
+    if (note_cycles(series, i, true, err))
+        return -1;
     if ((!series->back_to_back || last) && session_wait(session, err))
         return -1;
     mark(series, true);
@@ -286,6 +310,8 @@ static int measure_collected(struct backend_session *session, const struct measu
     telemetry_start(session->telemetry);
     result = run_series(&series, err);
     telemetry_stop(session->telemetry, &record_case->telemetry);
+    if (!result)
+        result = take_clock(&series, record_case, err);
     if (!result && activity_allocations())
         result =
             error_set(err, EXIT_FAILED,
@@ -316,6 +342,8 @@ static int measure_events(struct backend_session *session, const struct measure_
         result = run_series(&series, err);
         telemetry_stop(session->telemetry, &record_case->telemetry);
     }
+    if (!result)
+        result = take_clock(&series, record_case, err);
     if (!result) {
         record_case->samples_ns = series.event_ns;
         record_case->sample_count = (size_t)series.count;
@@ -392,13 +420,15 @@ int session_measure(struct backend_session *session, const struct measure_option
     if (options->sample_count < 1)
         return error_set(err, EXIT_FAILED, "no iteration to time: %d samples wanted",
                          options->sample_count);
-    if (warm_up(session, options, err))
-        return -1;
-    record_case->warmup_count = options->warmup_count;
-    if (check_allocation(session, err))
-        return -1;
     struct kept kept = {};
-    int result = make_kept(session, &kept, err);
+    int result = cycles_open(&session->cycles, options->sample_count, err);
+    if (!result)
+        result = warm_up(session, options, err);
+    record_case->warmup_count = options->warmup_count;
+    if (!result)
+        result = check_allocation(session, err);
+    if (!result)
+        result = make_kept(session, &kept, err);
     if (!result)
         result = measure_series(session, options, &kept, record_case, err);
     if (!result)
@@ -406,5 +436,6 @@ int session_measure(struct backend_session *session, const struct measure_option
     if (!result)
         result = check_settings(session, err);
     free_kept(&kept);
+    cycles_close(&session->cycles);
     return result;
 }

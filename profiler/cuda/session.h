@@ -32,6 +32,12 @@ struct phase_table {
     bool misused; /* a push inside a phase, a pop outside one, or too many names */
 };
 
+/* Cycle counts of the SMs around iterations (cycles.cu). stamps NULL: none are taken. */
+struct cycles {
+    void *stamps; /* device memory */
+    int iterations;
+};
+
 struct backend_session {
     int device_index;
     struct cudaDeviceProp properties;
@@ -70,6 +76,7 @@ struct backend_session {
     uint64_t sealed[SESSION_SUMS]; /* checksums before the run at hand */
     struct phase_table phases;
     struct moe_phase_sink sink;
+    struct cycles cycles; /* while it is measured */
 };
 
 /* Sets *err from a CUDA status that is not cudaSuccess; `what` names the call. */
@@ -129,6 +136,20 @@ cudaError_t inputs_draw_topk_weight(uint64_t key, int64_t tokens, int64_t k, uin
 /* Writes, then reads `bytes` (a multiple of 16) of scratch, so that the L2 holds nothing else and
  * no dirty line. Asynchronous. */
 cudaError_t flush_l2(void *scratch, size_t bytes, cudaStream_t stream);
+
+/* --- cycles.cu ------------------------------------------------------------------------------- */
+
+/* Room for so many iterations; further ones take the places of the first. */
+int cycles_open(struct cycles *cycles, int iterations, struct error *err);
+void cycles_close(struct cycles *cycles);
+
+/* Notes cycles and time on every SM, before or after an iteration. Asynchronous. */
+cudaError_t cycles_note(const struct cycles *cycles, int iteration, bool end, int sm_count,
+                        cudaStream_t stream);
+
+/* The median SM clock of the first `iterations`, while the device is idle; NaN where it is not to
+ * be had. */
+int cycles_mhz(const struct cycles *cycles, int iterations, double *mhz, struct error *err);
 
 /* --- measure.cu ------------------------------------------------------------------------------ */
 
