@@ -78,6 +78,23 @@ static bool sample_backwards(const struct record_timeline *timeline) {
     return false;
 }
 
+/* Multiprocessors are numbers of a device, phases an index. */
+static const char *stamps_wrong(const struct record_timeline *timeline) {
+    size_t count = timeline->stamp_count;
+    if (timeline->stamp_sms_count != count || timeline->stamp_indices_count != count ||
+        timeline->stamp_tiles_count != count || timeline->stamp_ns_count != count ||
+        timeline->stamp_waited_count != count || timeline->stamp_inputs_count != count)
+        return "the arrays of the stamps differ in length";
+    if (!all_below(timeline->stamp_indices, count, timeline->stamp_phase_count))
+        return "stamp_indices: not an index into stamp_phases";
+    if (!all_below(timeline->stamp_sms, count, STAMP_SMS_MOST))
+        return "stamp_sms: not the number of a multiprocessor";
+    for (size_t i = 0; i < count; i++)
+        if (!(timeline->stamp_waited_ns[i] <= timeline->stamp_ns[i]))
+            return "a stamp waited longer than it took";
+    return NULL;
+}
+
 const char *record_timeline_wrong(const struct record_timeline *timeline) {
     size_t launches = timeline->launch_count;
     if (timeline->launch_kinds_count != launches || timeline->launch_phases_count != launches ||
@@ -94,7 +111,7 @@ const char *record_timeline_wrong(const struct record_timeline *timeline) {
     for (size_t i = 0; i < timeline->series_count; i++)
         if (timeline->series[i].value_count != timeline->sample_count)
             return "a series has not one value for each sample";
-    return NULL;
+    return stamps_wrong(timeline);
 }
 
 void record_run_init(struct record_run *run) { record_fields_init(&record_run_fields, run); }

@@ -225,8 +225,25 @@ struct record_timeline {
     size_t sample_count, sample_end_count;
     struct record_series *series;
     size_t series_count;
+    /* Source `sampling`, of a kernel that has an instrumented build: one more iteration, its one
+     * launch from the inside. Consecutive tiles of a phase on a multiprocessor are one stamp until
+     * they span 1/STAMP_PARTS of the launch. Times count from the launch's first stamp. waited: of
+     * the stamp's time, waiting for operands. inputs: how long copies waited for rows that other
+     * blocks of the launch make, which may lie beside the tile before. */
+    char stamp_reason[RECORD_TEXT];  /* why there are none although the build is there */
+    double stamped_ns, unstamped_ns; /* an iteration with and without stamps, medians of */
+    double stamp_runs;               /* so many each, taken in turn */
+    double stamp_step_ns;            /* of the device's clock, as seen in the stamps */
+    struct record_name *stamp_phases;
+    size_t stamp_phase_count;
+    double *stamp_sms, *stamp_indices, *stamp_tiles; /* indices: into stamp_phases */
+    double *stamp_start_ns, *stamp_ns, *stamp_waited_ns, *stamp_inputs_ns;
+    size_t stamp_sms_count, stamp_indices_count, stamp_tiles_count, stamp_count, stamp_ns_count,
+        stamp_waited_count, stamp_inputs_count;
 };
 #define TIMELINE_LAUNCHES_MOST 2000
+#define STAMP_PARTS 40
+#define STAMP_SMS_MOST 4096
 
 struct record_end {
     bool present;    /* false: the record was cut */

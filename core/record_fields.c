@@ -50,6 +50,7 @@ enum {
     SAMPLES_MOST = 1000000,
     PHASES_MOST = 256,
     LAUNCHES_MOST = 4096,
+    STAMPS_MOST = 65536,
     CEILINGS_MOST = 256,
     METRICS_MOST = 1024,
     CASE_MOST = 1000000,
@@ -275,6 +276,19 @@ static const struct field timeline_rows[] = {
     NUMBERS(record_timeline, sample_start_ns, sample_count, SAMPLES_MOST, -LARGEST),
     NUMBERS(record_timeline, sample_end_ns, sample_end_count, SAMPLES_MOST, -LARGEST),
     ARRAY(FIELD_ARRAY, record_timeline, series, series_count, METRICS_MOST, &series_fields),
+    TEXT(record_timeline, stamp_reason),
+    NUMBER(record_timeline, stamped_ns, 0, LARGEST),
+    NUMBER(record_timeline, unstamped_ns, 0, LARGEST),
+    INTEGER(record_timeline, stamp_runs, 0, COUNT_MOST),
+    NUMBER(record_timeline, stamp_step_ns, 0, LARGEST),
+    ARRAY(FIELD_ARRAY, record_timeline, stamp_phases, stamp_phase_count, PHASES_MOST, &name_fields),
+    NUMBERS(record_timeline, stamp_sms, stamp_sms_count, STAMPS_MOST, 0),
+    NUMBERS(record_timeline, stamp_indices, stamp_indices_count, STAMPS_MOST, 0),
+    NUMBERS(record_timeline, stamp_tiles, stamp_tiles_count, STAMPS_MOST, 0),
+    NUMBERS(record_timeline, stamp_start_ns, stamp_count, STAMPS_MOST, 0),
+    NUMBERS(record_timeline, stamp_ns, stamp_ns_count, STAMPS_MOST, 0),
+    NUMBERS(record_timeline, stamp_waited_ns, stamp_waited_count, STAMPS_MOST, 0),
+    NUMBERS(record_timeline, stamp_inputs_ns, stamp_inputs_count, STAMPS_MOST, 0),
 };
 TABLE(record_timeline_fields, "timeline", record_timeline, timeline_rows);
 

@@ -99,6 +99,33 @@ struct moe_kernel {
     int64_t (*padded_rows)(const struct moe_shape *shape, const int64_t *rows_per_expert);
 };
 
+/* What one block of an instrumented launch did from start to end: one tile, or its start. Written
+ * by the device, in nanoseconds of its global timer; waited_ns of it were spent waiting for
+ * operands. inputs_ns: how long the block's copies waited for rows that other blocks of the launch
+ * make; that may lie before start_ns, beside the tile before. A stamp that is not written has
+ * end_ns 0. */
+struct moe_stamp {
+    uint64_t start_ns, end_ns;
+    uint32_t sm, phase; /* index in moe_stamped.phases */
+    uint32_t waited_ns, inputs_ns;
+};
+
+/* The instrumented build of a kernel that does several phases in one launch. It computes the same
+ * with the state and workspace of the kernel itself. */
+struct moe_stamped {
+    const struct moe_kernel *kernel; /* the one that is measured */
+    const char *const *phases;       /* NULL-terminated; names as in moe_phase_sink, or `start` */
+
+    /* Blocks of the launch and room for the stamps of each; one that fills all of its room is taken
+     * to have had more to say. */
+    void (*room)(const struct moe_shape *shape, const struct moe_device *device, size_t *blocks,
+                 size_t *stamps_per_block);
+
+    /* As moe_kernel.run. stamps is device memory, zero: block b writes from stamps +
+     * b * stamps_per_block on, in order of time. */
+    int (*run)(void *state, const struct moe_call *call, struct moe_stamp *stamps, char *reason);
+};
+
 static inline void moe_phase_push(const struct moe_call *call, const char *name) {
     call->phases->push(call->phases->self, name);
 }
@@ -116,6 +143,10 @@ __attribute__((visibility("default"))) extern const struct moe_kernel *const moe
 /* The registries: NULL-terminated tables, one row a kernel. The CUDA one lives in the module. */
 extern const struct moe_kernel *const moe_cpu_kernels[];
 extern const struct moe_kernel *const moe_cuda_kernels[];
+
+/* The instrumented builds of kernels of that table, for `moesol run --timeline` and never for a
+ * latency; NULL-terminated. */
+extern const struct moe_stamped *const moe_cuda_stamped[];
 
 #ifdef __cplusplus
 }

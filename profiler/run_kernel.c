@@ -197,7 +197,7 @@ static int keep_timeline(const struct stage *stage, int number,
         return -1;
     if (stage->round == STAGE_TIMELINE)
         progress_end(run->progress, number, tokens_of(run, number), STAGE_TIMELINE, 0, NAN,
-                     STATUS_OK, timeline->reason);
+                     STATUS_OK, timeline->reason[0] ? timeline->reason : timeline->stamp_reason);
     return 0;
 }
 

@@ -1,4 +1,5 @@
-/* `moesol timeline`: draws one iteration of a case over time. */
+/* `moesol timeline`: draws one iteration of a case over time, or one launch of it from the inside.
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "../core/output.h"
 #include "commands.h"
 #include "export.h"
+#include "gantt.h"
 #include "gnuplot.h"
 #include "timeline_picture.h"
 
@@ -21,82 +23,120 @@ static bool matches(const struct case_summary *c, const char *pattern) {
     return by_tokens ? (double)c->shape.batch_seq_len == wanted : (double)c->number == wanted;
 }
 
-static bool has_samples(const struct summary *summary, const struct case_summary *c) {
+/* What is asked for. */
+struct wanted {
+    const char *pattern, *output; /* NULL: not given */
+    bool gantt;                   /* of stamps, not of samples */
+};
+
+static bool drawable(const struct wanted *wanted, const struct summary *summary,
+                     const struct case_summary *c) {
+    if (wanted->gantt)
+        return gantt_find(summary->record, c->number) != NULL;
     const struct record_timeline *timeline = export_find_timeline(summary->record, c->number);
     return timeline && timeline->sample_count > 0;
 }
 
 /* The numbers of the cases that can be drawn, for messages. */
-static void list_drawable(const struct summary *summary, char *text, size_t size) {
+static void list_drawable(const struct wanted *wanted, const struct summary *summary, char *text,
+                          size_t size) {
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < summary->case_count && used + 16 < size; i++)
-        if (has_samples(summary, &summary->cases[i]))
+        if (drawable(wanted, summary, &summary->cases[i]))
             used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "",
                                      summary->cases[i].number);
 }
 
-/* The case that is named; the only one with samples where none is. */
-static const struct case_summary *choose_case(const struct summary *summary, const char *pattern,
-                                              struct error *err) {
+static const char *what(const struct wanted *wanted) {
+    return wanted->gantt ? "stamps" : "samples";
+}
+
+/* The case that is named; the only one that can be drawn where none is. */
+static const struct case_summary *choose_case(const struct summary *summary,
+                                              const struct wanted *wanted, struct error *err) {
     const struct case_summary *found = NULL;
     size_t count = 0;
-    char drawable[200];
+    char list[200];
 
     for (size_t i = 0; i < summary->case_count; i++) {
         const struct case_summary *c = &summary->cases[i];
-        if (pattern ? !matches(c, pattern) : !has_samples(summary, c))
+        if (wanted->pattern ? !matches(c, wanted->pattern) : !drawable(wanted, summary, c))
             continue;
         found = c;
         count++;
     }
-    list_drawable(summary, drawable, sizeof drawable);
+    list_drawable(wanted, summary, list, sizeof list);
     if (count == 1)
         return found;
-    if (pattern)
-        error_set(err, EXIT_USAGE,
-                  "timeline: no such case in the record: %.80s; it has samples of %s", pattern,
-                  drawable[0] ? drawable : "none");
+    if (wanted->pattern)
+        error_set(err, EXIT_USAGE, "timeline: no such case in the record: %.80s; it has %s of %s",
+                  wanted->pattern, what(wanted), list[0] ? list : "none");
     else if (count == 0)
-        error_set(
-            err, EXIT_FAILED,
-            "timeline: no case of the record has samples; `moesol run --timeline` takes them");
+        error_set(err, EXIT_FAILED,
+                  "timeline: no case of the record has %s; `moesol run --timeline` takes them%s",
+                  what(wanted), wanted->gantt ? " of a kernel with an instrumented build" : "");
     else
-        error_set(err, EXIT_USAGE, "timeline: several cases have samples: %s; name one with --case",
-                  drawable);
+        error_set(err, EXIT_USAGE, "timeline: several cases have %s: %s; name one with --case",
+                  what(wanted), list);
     return NULL;
 }
 
-static int no_samples(const struct summary *summary, int number, struct error *err) {
+static int nothing_to_draw(const struct summary *summary, const struct wanted *wanted, int number,
+                           struct error *err) {
     const struct record *record = summary->record;
-    const char *reason = "`moesol run --timeline` takes them";
+    const char *reason = wanted->gantt ? "`moesol run --timeline` takes them of a kernel with an "
+                                         "instrumented build"
+                                       : "`moesol run --timeline` takes them";
 
-    for (size_t i = 0; i < record->timeline_count; i++)
-        if ((int)record->timelines[i].number == number && record->timelines[i].reason[0])
-            reason = record->timelines[i].reason;
-    return error_set(err, EXIT_FAILED, "timeline: case %d has no samples: %.250s", number, reason);
+    for (size_t i = 0; i < record->timeline_count; i++) {
+        const struct record_timeline *t = &record->timelines[i];
+        const char *own = wanted->gantt ? t->stamp_reason : t->reason;
+        if ((int)t->number == number && own[0])
+            reason = own;
+    }
+    return error_set(err, EXIT_FAILED, "timeline: case %d has no %s: %.250s", number, what(wanted),
+                     reason);
 }
 
-static int draw(const struct summary *summary, const struct case_summary *c, const char *output,
-                struct error *err) {
-    const struct record_timeline *timeline = export_find_timeline(summary->record, c->number);
-    if (!timeline || timeline->sample_count == 0)
-        return no_samples(summary, c->number, err);
+static int draw_gantt(FILE *script, const struct summary *summary, const struct case_summary *c,
+                      const struct wanted *wanted, struct error *err) {
+    struct gantt gantt;
+    if (gantt_build(gantt_find(summary->record, c->number), &gantt) != 0)
+        return error_set(err, EXIT_FAILED, "out of memory: stamps");
+    int result = gantt_write_text(stdout, summary, c, &gantt);
+    if (result != 0)
+        error_set(err, EXIT_FAILED, "out of memory: stamps");
+    if (result == 0 && wanted->output) {
+        gantt_write_gnuplot(script, summary, c, &gantt, false,
+                            roofline_find_terminal(wanted->output));
+        result = gnuplot_run(script, wanted->output, err);
+    }
+    gantt_free(&gantt);
+    return result;
+}
+
+static int draw_samples(FILE *script, const struct summary *summary, const struct case_summary *c,
+                        const struct wanted *wanted, struct error *err) {
+    if (timeline_write_gnuplot(script, summary, c, export_find_timeline(summary->record, c->number),
+                               roofline_find_terminal(wanted->output)) != 0)
+        return error_set(err, EXIT_FAILED, "out of memory: a timeline");
+    return gnuplot_run(script, wanted->output, err);
+}
+
+static int draw(const struct summary *summary, const struct case_summary *c,
+                const struct wanted *wanted, struct error *err) {
+    if (!drawable(wanted, summary, c))
+        return nothing_to_draw(summary, wanted, c->number, err);
     FILE *script = tmpfile();
     if (!script)
         return error_set(err, EXIT_FAILED, "timeline: cannot make a temporary file");
-    int result =
-        timeline_write_gnuplot(script, summary, c, timeline, roofline_find_terminal(output));
-    if (result != 0)
-        error_set(err, EXIT_FAILED, "out of memory: a timeline");
-    else
-        result = gnuplot_run(script, output, err);
+    int result = (wanted->gantt ? draw_gantt : draw_samples)(script, summary, c, wanted, err);
     fclose(script);
     return result;
 }
 
-static int draw_record(const char *path, const char *pattern, const char *output,
-                       struct error *err) {
+static int draw_record(const char *path, const struct wanted *wanted, struct error *err) {
     struct record record;
     struct summary summary;
     int result = -1;
@@ -104,16 +144,19 @@ static int draw_record(const char *path, const char *pattern, const char *output
     if (devices_read(err) != 0 || record_read(path, &record, err) != 0)
         return -1;
     if (summarize_record(&record, &summary, err) == 0) {
-        const struct case_summary *c = choose_case(&summary, pattern, err);
+        const struct case_summary *c = choose_case(&summary, wanted, err);
         if (c)
-            result = draw(&summary, c, output, err);
+            result = draw(&summary, c, wanted, err);
         summary_free(&summary);
     }
     record_free(&record);
     return result;
 }
 
-static int check_output(const char *output, struct error *err) {
+static int check_output(const struct wanted *wanted, struct error *err) {
+    const char *output = wanted->output;
+    if (!output && wanted->gantt)
+        return 0;
     if (!output)
         return error_set(err, EXIT_USAGE,
                          "timeline: no output: give -o FILE.svg, FILE.png or FILE.pdf");
@@ -124,19 +167,22 @@ static int check_output(const char *output, struct error *err) {
 }
 
 int cmd_timeline(int argc, char **argv) {
-    const char *output = NULL, *pattern = NULL;
+    struct wanted wanted = {0};
     const struct option_row rows[] = {
-        option_text("output", 'o', "FILE", "the picture: FILE.svg, FILE.png or FILE.pdf", &output,
-                    NULL),
+        option_text("output", 'o', "FILE", "the picture: FILE.svg, FILE.png or FILE.pdf",
+                    &wanted.output, NULL),
         option_text("case", 'c', "CASE",
                     "the case: a number or T=2048 (default: the only one that was sampled)",
-                    &pattern, NULL),
+                    &wanted.pattern, NULL),
+        option_flag("gantt",
+                    "one launch from the inside, a row a multiprocessor; figures on stdout",
+                    &wanted.gantt),
     };
     const struct options options = {
         .command = "timeline",
-        .arguments = "RECORD -o FILE [--case CASE]",
+        .arguments = "RECORD -o FILE [--gantt] [--case CASE]",
         .summary = "Draws one iteration over time: memory traffic, activity and clock by phase.",
-        .notes = "The record comes from `moesol run --timeline`.",
+        .notes = "The record comes from `moesol run --timeline`. With --gantt, -o may be left out.",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,
         .arguments_least = 1,
@@ -146,8 +192,7 @@ int cmd_timeline(int argc, char **argv) {
     int code = EXIT_OK;
 
     if (options_take(&options, argc, argv, &records, &code)) {
-        if (check_output(output, &err) != 0 ||
-            draw_record(records.values[0], pattern, output, &err) != 0)
+        if (check_output(&wanted, &err) != 0 || draw_record(records.values[0], &wanted, &err) != 0)
             code = error_print(&err);
     }
     option_list_free(&records);

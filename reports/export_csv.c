@@ -80,6 +80,25 @@ static void write_timeline(const struct writer *w, const struct record_timeline 
     }
 }
 
+static void write_stamps(const struct writer *w, const struct record_timeline *timeline) {
+    for (size_t i = 0; i < timeline->stamp_count; i++) {
+        const char *phase = timeline->stamp_phases[(size_t)timeline->stamp_indices[i]].name;
+        const struct {
+            const char *name;
+            double value;
+        } quantities[] = {
+            {"sm", timeline->stamp_sms[i]},
+            {"tiles", timeline->stamp_tiles[i]},
+            {"start_ns", timeline->stamp_start_ns[i]},
+            {"duration_ns", timeline->stamp_ns[i]},
+            {"waited_ns", timeline->stamp_waited_ns[i]},
+            {"inputs_ns", timeline->stamp_inputs_ns[i]},
+        };
+        for (size_t q = 0; q < sizeof quantities / sizeof *quantities; q++)
+            row(w, "timeline_stamp", phase, "", quantities[q].name, (double)i, quantities[q].value);
+    }
+}
+
 static double tokens_of(const struct record *record, double number_wanted) {
     for (size_t i = 0; i < record->case_count; i++)
         if (record->cases[i].number == number_wanted)
@@ -108,6 +127,7 @@ static int write_csv(FILE *file, const struct record *record, const struct summa
         w.number = record->timelines[i].number;
         w.tokens = tokens_of(record, w.number);
         write_timeline(&w, &record->timelines[i]);
+        write_stamps(&w, &record->timelines[i]);
     }
     return 0;
 }

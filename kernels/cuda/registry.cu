@@ -12,6 +12,7 @@ extern const struct moe_kernel moe_cuda_wgmma_rows;
 extern const struct moe_kernel moe_cuda_wgmma_swap;
 extern const struct moe_kernel moe_cuda_wgmma_fused;
 extern const struct moe_kernel moe_cuda_hopper;
+extern const struct moe_stamped moe_cuda_hopper_stamped;
 
 const struct moe_kernel *const moe_cuda_kernels[] = {
     &moe_cuda_null,        &moe_cuda_masked_loop,
@@ -21,3 +22,5 @@ const struct moe_kernel *const moe_cuda_kernels[] = {
     &moe_cuda_hopper,      nullptr,
 };
 }
+
+const struct moe_stamped *const moe_cuda_stamped[] = {&moe_cuda_hopper_stamped, nullptr};

@@ -223,6 +223,8 @@ int session_sample(struct backend_session *session, struct record_timeline *time
     int result = sample_case(session, &samples, timeline, err);
     activity_stop();
     timeline_samples_free(&samples);
+    if (!result)
+        result = session_stamp(session, timeline, err);
     strcpy(timeline->source, "sampling");
     return result;
 }

@@ -513,7 +513,9 @@ int session_run(struct backend_session *session, enum sink_mode mode, struct err
     call.stream = session->stream;
     call.phases = &session->sink;
     session->phases.mode = mode;
-    int failed = session->kernel->run(session->kernel_state, &call, reason);
+    int failed = session->stamped
+                     ? session->stamped->run(session->kernel_state, &call, session->stamps, reason)
+                     : session->kernel->run(session->kernel_state, &call, reason);
     if (failed)
         return error_set(err, EXIT_FAILED, "kernel %s failed: %s", session->kernel->name, reason);
     cudaError_t status = cudaGetLastError();

@@ -76,7 +76,9 @@ struct backend_session {
     uint64_t sealed[SESSION_SUMS]; /* checksums before the run at hand */
     struct phase_table phases;
     struct moe_phase_sink sink;
-    struct cycles cycles; /* while it is measured */
+    struct cycles cycles;              /* while it is measured */
+    const struct moe_stamped *stamped; /* not NULL: runs are of this build, */
+    struct moe_stamp *stamps;          /* which writes there */
 };
 
 /* Sets *err from a CUDA status that is not cudaSuccess; `what` names the call. */
@@ -160,6 +162,14 @@ int session_measure(struct backend_session *session, const struct measure_option
 
 int session_sample(struct backend_session *session, struct record_timeline *timeline,
                    struct error *err);
+
+/* --- stamped.cu ------------------------------------------------------------------------------ */
+
+/* Runs of the kernel's instrumented build, beside as many of the kernel itself, into the timeline's
+ * stamp members; nothing where there is no such build. Its output is checked: a wrong one, or
+ * stamps that cannot be used, is told in timeline->stamp_reason. */
+int session_stamp(struct backend_session *session, struct record_timeline *timeline,
+                  struct error *err);
 
 /* --- oracle.cu ------------------------------------------------------------------------------- */
 
