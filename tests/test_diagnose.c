@@ -897,8 +897,8 @@ static void committed_records_show_what_they_must(void **state) {
     }
 }
 
-/* Cases of committed records that stay above the 5 %: at the power cap the timed run took longer
- * than the cycles counted at the clock that NVML shows. A case that comes down must leave. */
+/* Cases of committed records that stay above the 5 %, at the power cap and without the clock of the
+ * timed iterations, which is lower than NVML's readings. A case that comes down must leave. */
 static const struct {
     const char *path;
     int number;

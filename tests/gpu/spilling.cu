@@ -1,5 +1,6 @@
 // A CUDA plug-in whose main loop keeps more values than it has registers, so that they spill: for a
-// record in which the diagnosis sees local memory. Compiled with
+// record in which the diagnosis sees local memory (tests/records/h200-spilling-full.jsonl).
+// Compiled with
 //   nvcc -O3 -arch=sm_90 -maxrregcount=40 -Xcompiler -fPIC -shared -I. -o spilling.so
 //   tests/gpu/spilling.cu
 #include <cstdio>
