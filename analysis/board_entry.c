@@ -135,6 +135,8 @@ int board_entry_from_summary(const struct suite *suite, const struct baseline *b
         snprintf(entry->status, sizeof entry->status, missing > 0 ? "incomplete" : "measured");
     else
         snprintf(entry->status, sizeof entry->status, "%s", record_status_names[worst]);
+    if (worst == STATUS_IMPOSSIBLE) /* what lies below a bound has no share of it */
+        entry->sol_fraction = entry->sol_score = NAN;
     return 0;
 }
 

@@ -47,8 +47,8 @@ expect() { # KERNEL STATUS [REASON]
 }
 
 median_ns() {
-    grep -h '"type":"case"' records/*-"$1.jsonl" | sed 's/.*"samples_ns":\[\([^]]*\)\].*/\1/;q' |
-        tr ',' '\n' | sort -g | awk '{ v[NR] = $1 } END { printf "%.0f", v[int((NR + 1) / 2)] }'
+    grep -h '"type":"case"' records/*-"$1.jsonl" | grep -oE '"samples_ns":\[[^]]*' |
+        sed 's/.*\[//;q' | tr ',' '\n' | sort -g | awk '{ v[NR] = $1 } END { printf "%.0f", v[int((NR + 1) / 2)] }'
 }
 
 LD_LIBRARY_PATH=$D${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$moesol" run "$cheats/suite" -d cuda \

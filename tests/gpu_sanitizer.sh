@@ -1,6 +1,7 @@
 #!/bin/sh
 # Our own kernels under compute-sanitizer, small shapes: no access out of bounds, no read of what
 # nobody wrote, no race in shared memory, no misuse of a barrier. MOESOL_SANITIZER names another one.
+# initcheck leaves masked-loop out: it does not see what cuBLAS writes, which masked-loop then reads.
 set -u
 calls=$(dirname "$(realpath "${MOESOL:-build/moesol}")")/tests/gpu_calls
 sanitizer=${MOESOL_SANITIZER:-$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)}
@@ -28,14 +29,17 @@ fi
 for tool in $tools; do # at once: each waits for the host most of the time
     (
         started=$(date +%s)
-        "$sanitizer" --tool "$tool" --error-exitcode 9 "$calls" --sanitizer >"$D/$tool" 2>&1
+        [ "$tool" = initcheck ] && left_out=masked-loop || left_out=
+        "$sanitizer" --tool "$tool" --error-exitcode 9 "$calls" --sanitizer $left_out \
+            >"$D/$tool" 2>&1
         echo $? $(($(date +%s) - started)) >"$D/$tool.code"
     ) &
 done
 wait
-kernels=$(sed -n 's/^pass  \([^ ]*\).*/\1/p' "$D/plain" | sort -u | wc -l)
-runs=$(grep -c '^pass' "$D/plain")
 for tool in $tools; do
+    [ "$tool" = initcheck ] && left_out=masked-loop || left_out=none
+    kernels=$(sed -n 's/^pass  \([^ ]*\).*/\1/p' "$D/plain" | grep -vx "$left_out" | sort -u | wc -l)
+    runs=$(grep '^pass' "$D/plain" | grep -cv "^pass  $left_out ")
     read -r code seconds <"$D/$tool.code"
     summary=$(grep -E '(ERROR|RACECHECK) SUMMARY: ' "$D/$tool" | tail -1 | sed 's/^=* *//')
     if [ "$code" = 0 ] && [ "$(grep -c '^pass' "$D/$tool")" = "$runs" ] &&

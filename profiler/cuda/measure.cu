@@ -128,11 +128,14 @@ static int note_cycles(struct series *series, int i, bool end, struct error *err
     return status ? cuda_failed(err, status, "noting cycle counts") : 0;
 }
 
-/* Of the timed series that has just run. */
+/* Of the timed series that has just run, whose last iteration is still open for launches. */
 static int take_clock(const struct series *series, struct record_case *record_case,
                       struct error *err) {
-    return cycles_mhz(&series->session->cycles, series->back_to_back ? 1 : series->count,
-                      &record_case->telemetry.sm_clock_mhz_timed, err);
+    activity_harness(true);
+    int result = cycles_mhz(&series->session->cycles, series->back_to_back ? 1 : series->count,
+                            &record_case->telemetry.sm_clock_mhz_timed, err);
+    activity_harness(false);
+    return result;
 }
 
 /* Each iteration has a secret draw of its own; back to back, the first one's stays. */
