@@ -304,11 +304,16 @@ static int read_text(const char *path, char **text, size_t *length, struct error
                      failed ? "read error" : "larger than 1 MiB");
 }
 
-double suite_matched_ratio(const struct suite *suite, double number) {
+const struct suite_case *suite_find_case(const struct suite *suite, double number) {
     for (size_t i = 0; i < suite->case_count; i++)
         if (suite->cases[i].number == number)
-            return suite->cases[i].matched_ratio;
-    return suite->matched_ratio;
+            return &suite->cases[i];
+    return NULL;
+}
+
+double suite_matched_ratio(const struct suite *suite, double number) {
+    const struct suite_case *suite_case = suite_find_case(suite, number);
+    return suite_case ? suite_case->matched_ratio : suite->matched_ratio;
 }
 
 int suite_parse(const char *text, size_t length, const char *folder, struct suite *suite,

@@ -52,6 +52,9 @@ int suite_read(const char *name_or_path, struct suite *suite, struct error *err)
 int suite_parse(const char *text, size_t length, const char *folder, struct suite *suite,
                 struct error *err);
 
+/* The case of a number; NULL: none. */
+const struct suite_case *suite_find_case(const struct suite *suite, double number);
+
 /* What a case asks for, by its number; what the suite does where it has no such case. */
 double suite_matched_ratio(const struct suite *suite, double number);
 

@@ -121,9 +121,10 @@ struct moe_stamped {
     void (*room)(const struct moe_shape *shape, const struct moe_device *device, size_t *blocks,
                  size_t *stamps_per_block);
 
-    /* As moe_kernel.run. stamps is device memory, zero: block b writes from stamps +
-     * b * stamps_per_block on, in order of time. */
-    int (*run)(void *state, const struct moe_call *call, struct moe_stamp *stamps, char *reason);
+    /* As moe_kernel.run. stamps is device memory, zero, of the size that room() said: block b
+     * writes from stamps + b * stamps_per_block on, in order of time. */
+    int (*run)(void *state, const struct moe_call *call, struct moe_stamp *stamps,
+               size_t stamps_per_block, char *reason);
 };
 
 static inline void moe_phase_push(const struct moe_call *call, const char *name) {

@@ -338,13 +338,6 @@ static int do_case(struct worker *worker, const struct suite_case *suite_case, s
     return measure_case(worker, suite_case, err);
 }
 
-static const struct suite_case *find_case(const struct suite *suite, int number) {
-    for (size_t i = 0; i < suite->case_count; i++)
-        if (suite->cases[i].number == number)
-            return &suite->cases[i];
-    return NULL;
-}
-
 static int do_cases(struct worker *worker, struct error *err) {
     if (suite_read(worker->job.suite, &worker->suite, err))
         return -1;
@@ -359,7 +352,7 @@ static int do_cases(struct worker *worker, struct error *err) {
     if (worker->job.mode == WORKER_SAMPLE && !worker->backend->sample)
         return error_set(err, EXIT_USAGE, "no counters over time on %s", worker->backend->kind);
     for (size_t i = 0; i < worker->job.case_count; i++) {
-        const struct suite_case *suite_case = find_case(&worker->suite, worker->job.cases[i]);
+        const struct suite_case *suite_case = suite_find_case(&worker->suite, worker->job.cases[i]);
         if (!suite_case)
             return error_set(err, EXIT_USAGE, "suite %s has no case %d", worker->suite.name,
                              worker->job.cases[i]);

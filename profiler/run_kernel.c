@@ -31,13 +31,6 @@ struct stage {
     struct parent_clock clock; /* of the case at hand */
 };
 
-static const struct suite_case *find_case(const struct suite *suite, int number) {
-    for (size_t i = 0; i < suite->case_count; i++)
-        if (suite->cases[i].number == number)
-            return &suite->cases[i];
-    return NULL; /* not reached: numbers come from the suite */
-}
-
 static bool is_cuda(const struct kernel_run *run) { return strcmp(run->device_kind, "cuda") == 0; }
 
 static double limit_of_case(void *self, int number) {
@@ -45,7 +38,7 @@ static double limit_of_case(void *self, int number) {
     const struct kernel_run *run = stage->run;
     if (!isnan(run->time_limit_s))
         return run->time_limit_s;
-    const struct moe_shape *shape = &find_case(run->suite, number)->shape;
+    const struct moe_shape *shape = &suite_find_case(run->suite, number)->shape;
     double runs =
         stage->round < 0 ? counter_runs : run->options.warmup_count + run->options.sample_count;
     double flop = 6.0 * (double)shape->batch_seq_len * (double)shape->num_experts_per_tok *
@@ -63,7 +56,7 @@ static double limit_of_load(const struct kernel_run *run) {
 /* --- hooks ----------------------------------------------------------------------------------- */
 
 static double tokens_of(const struct kernel_run *run, int number) {
-    return (double)find_case(run->suite, number)->shape.batch_seq_len;
+    return (double)suite_find_case(run->suite, number)->shape.batch_seq_len;
 }
 
 static void begin(void *self, int number) {
@@ -145,7 +138,7 @@ static int take_case(const struct stage *stage, int number, const char *line, si
     if (record_case.number != number) {
         error_set(err, EXIT_FAILED, "the worker sent case %g in case %d", record_case.number,
                   number);
-    } else if (!is_problem_of(find_case(stage->run->suite, number), &record_case)) {
+    } else if (!is_problem_of(suite_find_case(stage->run->suite, number), &record_case)) {
         error_set(err, EXIT_FAILED, "the worker sent case %d with another shape or tolerance",
                   number);
     } else {
@@ -261,7 +254,7 @@ static int fail_case(void *self, int number, enum record_status status, const ch
         return fail_timeline(stage, number, status, reason, err);
     if (stage->round == STAGE_COUNTERS)
         return fail_counters(stage, number, status, reason, err);
-    const struct suite_case *suite_case = find_case(stage->run->suite, number);
+    const struct suite_case *suite_case = suite_find_case(stage->run->suite, number);
     const struct moe_shape *shape = &suite_case->shape;
     struct record_case record_case;
     record_case_init(&record_case);

@@ -625,10 +625,8 @@ void stamp_room(const moe_shape *s, const moe_device *device, size_t *blocks, si
     *per_block = 64 + 4 * tiles * ((size_t)s->num_experts + slots / few_rows::CHUNK) / *blocks;
 }
 
-int run_stamped(void *self, const moe_call *call, moe_stamp *stamps, char *reason) {
-    size_t blocks, per_block;
-    const moe_device device = {MOE_CUDA, 0, 0, 0, ((const gpu *)self)->blocks, 0, 0};
-    stamp_room(&call->shape, &device, &blocks, &per_block);
+int run_stamped(void *self, const moe_call *call, moe_stamp *stamps, size_t per_block,
+                char *reason) {
     return run_with<stamped>(self, call, {stamps, (int)per_block}, reason);
 }
 

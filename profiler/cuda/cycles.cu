@@ -42,8 +42,6 @@ static ulonglong2 *stamps_of(const struct cycles *cycles, ulonglong2 *all, int i
 
 cudaError_t cycles_note(const struct cycles *cycles, int iteration, bool end, int sm_count,
                         cudaStream_t stream) {
-    if (!cycles->stamps)
-        return cudaSuccess;
     note_stamp<<<sm_count, stamp_threads, 0, stream>>>(
         stamps_of(cycles, (ulonglong2 *)cycles->stamps, iteration, end), (unsigned)sms_most);
     return cudaGetLastError();
@@ -62,20 +60,19 @@ static double iteration_mhz(const ulonglong2 *begin, const ulonglong2 *end) {
 }
 
 int cycles_mhz(const struct cycles *cycles, int iterations, double *mhz, struct error *err) {
-    int count = iterations < cycles->iterations ? iterations : cycles->iterations;
-    size_t bytes = (size_t)count * 2 * sms_most * sizeof(ulonglong2);
+    size_t bytes = (size_t)iterations * 2 * sms_most * sizeof(ulonglong2);
     ulonglong2 *stamps = (ulonglong2 *)malloc(bytes);
-    double *each = (double *)calloc((size_t)count, sizeof *each);
+    double *each = (double *)calloc((size_t)iterations, sizeof *each);
     size_t used = 0;
     int result = -1;
 
     if (!stamps || !each) {
-        error_set(err, EXIT_FAILED, "out of memory for the cycles of %d iterations", count);
+        error_set(err, EXIT_FAILED, "out of memory for the cycles of %d iterations", iterations);
     } else if (cudaError_t status =
                    cudaMemcpy(stamps, cycles->stamps, bytes, cudaMemcpyDeviceToHost)) {
         cuda_failed(err, status, "reading cycle counts");
     } else {
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < iterations; i++) {
             each[used] = iteration_mhz(stamps_of(cycles, stamps, i, false),
                                        stamps_of(cycles, stamps, i, true));
             used += !isnan(each[used]);

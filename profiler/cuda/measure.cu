@@ -115,7 +115,8 @@ static int end_iteration(struct series *series, struct error *err) {
     return result;
 }
 
-/* Back to back, the whole series counts as one iteration: nothing may stand between two. */
+/* In every series, so that what goes before a run is the same in all; the timed one is read. Back
+ * to back, the whole series counts as one iteration: nothing may stand between two. */
 static int note_cycles(struct series *series, int i, bool end, struct error *err) {
     struct backend_session *session = series->session;
     bool outer = i == (end ? series->count - 1 : 0);

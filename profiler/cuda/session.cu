@@ -514,7 +514,8 @@ int session_run(struct backend_session *session, enum sink_mode mode, struct err
     call.phases = &session->sink;
     session->phases.mode = mode;
     int failed = session->stamped
-                     ? session->stamped->run(session->kernel_state, &call, session->stamps, reason)
+                     ? session->stamped->run(session->kernel_state, &call, session->stamps,
+                                             session->stamps_per_block, reason)
                      : session->kernel->run(session->kernel_state, &call, reason);
     if (failed)
         return error_set(err, EXIT_FAILED, "kernel %s failed: %s", session->kernel->name, reason);

@@ -32,7 +32,7 @@ struct phase_table {
     bool misused; /* a push inside a phase, a pop outside one, or too many names */
 };
 
-/* Cycle counts of the SMs around iterations (cycles.cu). stamps NULL: none are taken. */
+/* Cycle counts of the SMs around iterations (cycles.cu). */
 struct cycles {
     void *stamps; /* device memory */
     int iterations;
@@ -78,7 +78,8 @@ struct backend_session {
     struct moe_phase_sink sink;
     struct cycles cycles;              /* while it is measured */
     const struct moe_stamped *stamped; /* not NULL: runs are of this build, */
-    struct moe_stamp *stamps;          /* which writes there */
+    struct moe_stamp *stamps;          /* which writes there, */
+    size_t stamps_per_block;           /* so many a block */
 };
 
 /* Sets *err from a CUDA status that is not cudaSuccess; `what` names the call. */
@@ -149,8 +150,8 @@ void cycles_close(struct cycles *cycles);
 cudaError_t cycles_note(const struct cycles *cycles, int iteration, bool end, int sm_count,
                         cudaStream_t stream);
 
-/* The median SM clock of the first `iterations`, while the device is idle; NaN where it is not to
- * be had. */
+/* The median SM clock of the first `iterations`, no more than there is room for, while the device
+ * is idle; NaN where it is not to be had. */
 int cycles_mhz(const struct cycles *cycles, int iterations, double *mhz, struct error *err);
 
 /* --- measure.cu ------------------------------------------------------------------------------ */

@@ -66,6 +66,7 @@ static int run_once(struct stamped_runs *runs, bool stamped, double *ns, struct 
     cudaError_t status = cudaEventRecord(session->begin, session->stream);
     session->stamped = stamped ? runs->build : NULL;
     session->stamps = runs->device;
+    session->stamps_per_block = runs->per_block;
     int result = status ? cuda_failed(err, status, "cudaEventRecord")
                         : session_run(session, SINK_QUIET, err);
     session->stamped = NULL;
