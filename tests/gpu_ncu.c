@@ -12,7 +12,7 @@
 #include "../profiler/counter_combine.h"
 #include "gpu_probe.h"
 
-enum { REPEATS = 3, SAMPLES = 10, MAX_PHASES = 16, MAX_FIELDS = 1024 };
+enum { REPEATS = 5, SAMPLES = 10, MAX_PHASES = 16, MAX_FIELDS = 1024 };
 
 /* The library's and our own best; others take ncu longer, or tell nothing new. */
 static const char default_kernels[] = "cublas-grouped,hopper";
@@ -57,6 +57,7 @@ static const double long_phase_ns = 1.5e6;
 struct phase_figures {
     char name[64];
     double values[METRIC_COUNT];
+    double read_spread; /* bytes: of the single iterations' DRAM_READ, greatest less least */
     double launches;    /* an iteration */
     double activity_ns; /* by activity records, each phase on an idle device, as under ncu */
     double run_ns;      /* by activity records, phase after phase as in any run: shown only */
@@ -282,6 +283,23 @@ static double *add_launch(struct launches *launches, int phase) {
     return launches->values + METRIC_COUNT * launches->count++;
 }
 
+/* A phase's launches lie one iteration after the other, each as many. */
+static double read_spread(const struct launches *launches, int phase, size_t an_iteration) {
+    double least = INFINITY, most = -INFINITY, sum = 0;
+    size_t seen = 0;
+    for (size_t l = 0; l < launches->count; l++) {
+        if (launches->phases[l] != phase)
+            continue;
+        sum += launches->values[METRIC_COUNT * l + DRAM_READ];
+        if (++seen % an_iteration)
+            continue;
+        least = fmin(least, sum);
+        most = fmax(most, sum);
+        sum = 0;
+    }
+    return most - least;
+}
+
 /* The range is written `1  "<default domain>:gate_up:none:...` . */
 static void read_row(char **fields, size_t count, const struct columns *columns,
                      struct figures *figures, struct launches *launches) {
@@ -324,6 +342,7 @@ static bool read_table(FILE *file, struct figures *figures) {
                 phase->values[m] /= REPEATS;
         for (size_t l = 0; l < launches.count; l++)
             phase->launches += launches.phases[l] == (int)i ? 1.0 / REPEATS : 0;
+        phase->read_spread = read_spread(&launches, (int)i, (size_t)fmax(1, phase->launches + 0.5));
     }
     free(line);
     free(launches.values);
@@ -366,6 +385,7 @@ static int count_phases(const struct backend *backend, struct backend_session *s
         for (int m = 0; m < METRIC_COUNT; m++)
             if (metric_weights[m] == COUNTER_ADD)
                 figures->phases[i].values[m] /= REPEATS;
+        figures->phases[i].read_spread = read_spread(&launches, (int)i, 1);
     }
     free(launches.values);
     free(launches.phases);
@@ -408,10 +428,15 @@ static void expect_phase(struct tally *tally, const char *kernel, const struct p
                          const struct phase_figures *theirs, double l2_bytes) {
     const double *a = ours->values, *b = theirs->values;
     double bytes = b[DRAM_READ] + b[DRAM_WRITE];
-    expect(tally, fabs(a[DRAM_READ] - b[DRAM_READ]) <= byte_share * bytes,
-           "%s %s: %.4f GB read from DRAM, ncu %.4f GB (%+.2f %% of its traffic)", kernel,
-           ours->name, a[DRAM_READ] / 1e9, b[DRAM_READ] / 1e9,
-           100 * (a[DRAM_READ] - b[DRAM_READ]) / bytes);
+    /* A kernel that reads again what fell out of the L2 reads another amount each time: no mean of
+     * few iterations is surer than half of what single ones differ by. */
+    double unsure = (ours->read_spread + theirs->read_spread) / 2;
+    expect(tally, fabs(a[DRAM_READ] - b[DRAM_READ]) <= byte_share * bytes + unsure,
+           "%s %s: %.4f GB read from DRAM, ncu %.4f GB (%+.2f %% of its traffic; single iterations "
+           "differ by %.2f and %.2f %%)",
+           kernel, ours->name, a[DRAM_READ] / 1e9, b[DRAM_READ] / 1e9,
+           100 * (a[DRAM_READ] - b[DRAM_READ]) / bytes, 100 * ours->read_spread / bytes,
+           100 * theirs->read_spread / bytes);
     /* Lines that a phase leaves dirty are written when something evicts them, perhaps after it. */
     expect(tally, fabs(a[DRAM_WRITE] - b[DRAM_WRITE]) <= byte_share * bytes + l2_bytes,
            "%s %s: %.4f GB written to DRAM, ncu %.4f GB (%+.2f %% of its traffic)", kernel,
@@ -462,15 +487,15 @@ static void compare(struct tally *tally, const char *kernel, struct figures *our
 /* --- the record's side, a process of its own: it must not hold the counters while ncu runs -----
  */
 
-static const char figure_format[] = "figures %63s %lf %lf %lf";
+static const char figure_format[] = "figures %63s %lf %lf %lf %lf";
 
 /* Prints a line a phase, and one of the device. */
 static void print_figures(const struct figures *figures, double l2_bytes) {
     printf("device %.17g\n", l2_bytes);
     for (size_t i = 0; i < figures->count; i++) {
         const struct phase_figures *phase = &figures->phases[i];
-        printf("figures %s %.17g %.17g %.17g", phase->name, phase->launches, phase->activity_ns,
-               phase->run_ns);
+        printf("figures %s %.17g %.17g %.17g %.17g", phase->name, phase->launches,
+               phase->activity_ns, phase->run_ns, phase->read_spread);
         for (int m = 0; m < METRIC_COUNT; m++)
             printf(" %.17g", phase->values[m]);
         printf("\n");
@@ -480,10 +505,10 @@ static void print_figures(const struct figures *figures, double l2_bytes) {
 static void read_figures(FILE *file, struct figures *figures, double *l2_bytes) {
     char *line = NULL, name[64];
     size_t size = 0;
-    double launches, activity_ns, run_ns;
+    double launches, activity_ns, run_ns, spread;
     while (getline(&line, &size, file) > 0) {
         if (sscanf(line, "device %lf", l2_bytes) == 1 ||
-            sscanf(line, figure_format, name, &launches, &activity_ns, &run_ns) != 4)
+            sscanf(line, figure_format, name, &launches, &activity_ns, &run_ns, &spread) != 5)
             continue;
         struct phase_figures *phase = phase_of(figures, name, strlen(name));
         if (!phase)
@@ -491,8 +516,9 @@ static void read_figures(FILE *file, struct figures *figures, double *l2_bytes) 
         phase->launches = launches;
         phase->activity_ns = activity_ns;
         phase->run_ns = run_ns;
+        phase->read_spread = spread;
         char *at = strstr(line, name) + strlen(name);
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 4; i++)
             strtod(at, &at);
         for (int m = 0; m < METRIC_COUNT; m++)
             phase->values[m] = strtod(at, &at);
