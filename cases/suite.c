@@ -178,7 +178,7 @@ static int read_shape(const struct source *source, const struct suite *suite,
     if (take_integer(source, "batch_seq_len", 1, 1 << 24, &shape->batch_seq_len) ||
         take_integer(source, "hidden_size", 1, 1 << 20, &shape->hidden_size) ||
         take_integer(source, "moe_intermediate_size", 1, 1 << 20, &shape->moe_intermediate_size) ||
-        take_integer(source, "num_experts", 1, 1 << 16, &shape->num_experts) ||
+        take_integer(source, "num_experts", 1, SUITE_EXPERTS_MOST, &shape->num_experts) ||
         take_integer(source, "num_experts_per_tok", 1, 256, &shape->num_experts_per_tok))
         return -1;
     if (shape->num_experts_per_tok > shape->num_experts)

@@ -10,6 +10,7 @@ extern "C" {
 #endif
 
 #define SUITE_MAX_CASES 256
+#define SUITE_EXPERTS_MOST (1 << 16)
 
 /* How topk_idx is drawn (draw.h). */
 enum suite_routing { ROUTING_UNIFORM = 0, ROUTING_ZIPF = 1, ROUTING_ONE_HOT = 2 };

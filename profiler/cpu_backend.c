@@ -203,6 +203,7 @@ static int count_routing(struct backend_session *session, struct record_case *re
     }
     record_case->valid_slots = (double)routing.valid_slots;
     record_case->experts_hit = (double)routing.experts_hit;
+    session->experts_hit = routing.experts_hit;
     record_case->rows_min = (double)routing.rows_min;
     record_case->rows_median = (double)routing.rows_median;
     record_case->rows_max = (double)routing.rows_max;

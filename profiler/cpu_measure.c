@@ -74,8 +74,9 @@ static int iterate(struct series *series, bool timed, double *span_ns, struct er
     struct backend_session *session = series->session;
     struct cpu_seal seal;
     if (!series->options->back_to_back) {
-        series->iteration = iteration_secret(&session->inputs.routing, session->inputs.seed,
-                                             session->call.shape.batch_seq_len);
+        series->iteration =
+            iteration_secret(&session->inputs.routing, session->inputs.seed,
+                             session->call.shape.batch_seq_len, session->experts_hit);
         cpu_session_redraw(session, &series->iteration);
         cpu_seal_inputs(session, &seal);
         cpu_session_flush(session);
@@ -211,7 +212,7 @@ int cpu_session_measure(struct backend_session *session, const struct measure_op
     struct series series = {.session = session, .options = options};
     int status = -1;
     series.iteration = iteration_secret(&session->inputs.routing, session->inputs.seed,
-                                        session->call.shape.batch_seq_len);
+                                        session->call.shape.batch_seq_len, session->experts_hit);
     if (make_samples(options, &samples, err) || make_kept(&series, err))
         goto done;
     if (options->back_to_back)

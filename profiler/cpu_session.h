@@ -46,6 +46,7 @@ struct backend_session {
     const struct moe_kernel *kernel;
     void *kernel_state;
     struct suite_case suite_case;
+    int64_t experts_hit;  /* by draw 0, and so by every iteration */
     struct moe_call call; /* its pointers but the weights are the session's to free */
     moe_half *hidden, *topk_weight;
     int64_t *topk_idx;

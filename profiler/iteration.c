@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "../cases/suite.h"
 #include "secret.h"
 
 /* Secret draw numbers have 52 bits, so that a record keeps them as numbers, and the top one is
@@ -39,9 +40,29 @@ struct iteration iteration_again(const struct draw_routing *routing, uint64_t se
     return iteration;
 }
 
-struct iteration iteration_secret(const struct draw_routing *routing, uint64_t seed,
-                                  int64_t tokens) {
-    uint64_t draw = (secret_bits() & draw_bits_kept) | draw_is_secret;
+int64_t iteration_experts_hit(const struct draw_routing *routing, uint64_t seed, int64_t tokens,
+                              uint64_t draw) {
+    int64_t experts[MOST_EXPERTS_PER_TOKEN], count = 0;
+    uint64_t key = draw_key(seed, DRAW_TOPK_IDX, draw);
+    bool hit[SUITE_EXPERTS_MOST] = {false};
+
+    for (int64_t t = 0; t < tokens && count < routing->num_experts; t++) {
+        draw_token_experts(routing, key, (uint64_t)t, experts);
+        for (int64_t k = 0; k < routing->num_experts_per_tok; k++) {
+            count += !hit[experts[k]];
+            hit[experts[k]] = true;
+        }
+    }
+    return count;
+}
+
+struct iteration iteration_secret(const struct draw_routing *routing, uint64_t seed, int64_t tokens,
+                                  int64_t experts_hit) {
+    uint64_t draw;
+
+    do
+        draw = (secret_bits() & draw_bits_kept) | draw_is_secret;
+    while (iteration_experts_hit(routing, seed, tokens, draw) != experts_hit);
     return iteration_again(routing, seed, tokens, draw);
 }
 

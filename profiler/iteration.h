@@ -30,10 +30,16 @@ struct iteration {
 /* Draw `draw` with the weights as loaded. */
 struct iteration iteration_plain(uint64_t draw);
 
-/* A secret draw. The experts are ones that its routing hits, so that stale weights show. `routing`
- * with host pointers. */
-struct iteration iteration_secret(const struct draw_routing *routing, uint64_t seed,
-                                  int64_t tokens);
+/* A secret draw, one whose routing hits `experts_hit` experts, as the case's draw 0 does: so every
+ * iteration must read as many weights, and one bound holds for all. It is found by drawing again
+ * until the number is right. The changed experts are ones that its routing hits, so that stale
+ * weights show. `routing` with host pointers. */
+struct iteration iteration_secret(const struct draw_routing *routing, uint64_t seed, int64_t tokens,
+                                  int64_t experts_hit);
+
+/* How many experts the routing of this draw hits. */
+int64_t iteration_experts_hit(const struct draw_routing *routing, uint64_t seed, int64_t tokens,
+                              uint64_t draw);
 
 /* The experts of an iteration with this draw number (a secret one's are derived from it). */
 struct iteration iteration_again(const struct draw_routing *routing, uint64_t seed, int64_t tokens,

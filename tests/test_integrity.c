@@ -18,7 +18,7 @@
 
 static const struct draw_routing routing = {.num_experts = 64, .num_experts_per_tok = 8};
 static const uint64_t seed = 11;
-enum { TOKENS = 40 };
+enum { TOKENS = 20 };
 
 /* --- iterations ------------------------------------------------------------------------------- */
 
@@ -46,10 +46,32 @@ static bool hits(uint64_t draw, int64_t expert) {
     return false;
 }
 
+static int64_t hit_by_draw_0(void) {
+    int64_t count = 0;
+    for (int64_t e = 0; e < routing.num_experts; e++)
+        count += hits(0, e);
+    return count;
+}
+
+/* Few tokens do not reach all experts: how many they do reach is the same in every iteration. */
+static void test_iterations_hit_as_many_experts_as_draw_0(void **state) {
+    const int64_t needed = hit_by_draw_0();
+    int64_t other = 0;
+    (void)state;
+    assert_int_equal(iteration_experts_hit(&routing, seed, TOKENS, 0), needed);
+    for (uint64_t draw = 1; draw <= 50; draw++)
+        other += iteration_experts_hit(&routing, seed, TOKENS, draw) != needed;
+    assert_true(other > 0); /* else this would show nothing */
+    for (int i = 0; i < 50; i++) {
+        struct iteration made = iteration_secret(&routing, seed, TOKENS, needed);
+        assert_int_equal(iteration_experts_hit(&routing, seed, TOKENS, made.draw), needed);
+    }
+}
+
 static void test_an_iteration_can_be_made_again(void **state) {
     (void)state;
     for (int i = 0; i < 100; i++) {
-        struct iteration made = iteration_secret(&routing, seed, TOKENS);
+        struct iteration made = iteration_secret(&routing, seed, TOKENS, hit_by_draw_0());
         struct iteration again = iteration_again(&routing, seed, TOKENS, made.draw);
         assert_int_equal(made.draw, again.draw);
         assert_int_equal(made.expert_count, again.expert_count);
@@ -190,6 +212,7 @@ static void test_allocations_are_counted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_secrets_stay_below_their_limit),
+        cmocka_unit_test(test_iterations_hit_as_many_experts_as_draw_0),
         cmocka_unit_test(test_an_iteration_can_be_made_again),
         cmocka_unit_test(test_every_iteration_may_be_checked),
         cmocka_unit_test(test_the_worst_checked_iteration_counts),

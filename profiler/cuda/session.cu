@@ -444,6 +444,7 @@ static int describe_routing(struct backend_session *session, struct record_case 
     }
     record_case->valid_slots = (double)routing.valid_slots;
     record_case->experts_hit = (double)routing.experts_hit;
+    session->experts_hit = routing.experts_hit;
     record_case->rows_min = (double)routing.rows_min;
     record_case->rows_median = (double)routing.rows_median;
     record_case->rows_max = (double)routing.rows_max;
@@ -533,7 +534,8 @@ int session_run(struct backend_session *session, enum sink_mode mode, struct err
 struct iteration session_secret_iteration(const struct backend_session *session) {
     struct draw_routing routing = session->routing;
     routing.cumulative = session->cumulative_host;
-    return iteration_secret(&routing, session->seed, session->suite_case.shape.batch_seq_len);
+    return iteration_secret(&routing, session->seed, session->suite_case.shape.batch_seq_len,
+                            session->experts_hit);
 }
 
 /* The experts of `which`, from draw `draw`. */

@@ -69,6 +69,7 @@ struct backend_session {
     const struct moe_kernel *kernel;
     void *kernel_state;
     struct suite_case suite_case;
+    int64_t experts_hit; /* by draw 0, and so by every iteration */
     uint16_t *hidden, *topk_weight, *output;
     int64_t *topk_idx;
     void *workspace;
