@@ -898,34 +898,7 @@ static void committed_records_show_what_they_must(void **state) {
     }
 }
 
-/* Cases of committed records that stay above the 5 %, at the power cap and without the clock of the
- * timed iterations, which is lower than NVML's readings. A case that comes down must leave. */
-static const struct {
-    const char *path;
-    int number;
-    double share_max;
-} above_five_percent[] = {
-    {"cases/moe-token-repeat/records/h200-hopper/record.jsonl", 13, 0.055},
-    {"cases/moe-token-repeat/records/h200-hopper/record.jsonl", 15, 0.055},
-    {"cases/moe-token-repeat/records/h200-wgmma-fused/record.jsonl", 15, 0.08},
-};
-
-static void check_share(const char *path, int number, double share) {
-    double allowed = 0.05;
-    for (size_t i = 0; i < sizeof above_five_percent / sizeof *above_five_percent; i++) {
-        if (strcmp(path, above_five_percent[i].path) != 0 || number != above_five_percent[i].number)
-            continue;
-        allowed = above_five_percent[i].share_max;
-        if (share <= 0.05)
-            fail_msg("%s, case %d: only %.1f %% are unexplained: take it off the list", path,
-                     number, share * 100);
-    }
-    if (share > allowed)
-        fail_msg("%s, case %d: %.1f %% are unexplained", path, number, share * 100);
-}
-
-/* Every committed record: sums hold; with full counters at most 5 % is unexplained of each case
- * that is not listed above. */
+/* Every committed record: sums hold; with full counters at most 5 % is unexplained of each case. */
 static void check_committed(const char *path, size_t *full) {
     struct record record;
     struct summary summary;
@@ -944,8 +917,10 @@ static void check_committed(const char *path, size_t *full) {
         if (isnan(waterfall->steps[STEP_BELOW_ROOFS].ns))
             continue;
         (*full)++;
-        check_share(path, diagnosis.cases[i].summary_case->number,
-                    waterfall->steps[STEP_UNEXPLAINED].ns / waterfall->latency_ns);
+        double share = waterfall->steps[STEP_UNEXPLAINED].ns / waterfall->latency_ns;
+        if (share > 0.05)
+            fail_msg("%s, case %d: %.1f %% are unexplained", path,
+                     diagnosis.cases[i].summary_case->number, share * 100);
     }
     diagnosis_free(&diagnosis);
     summary_free(&summary);

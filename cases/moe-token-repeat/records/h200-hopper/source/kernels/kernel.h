@@ -1,7 +1,7 @@
 /* The one interface between a Mixture-of-Experts kernel and whoever runs it. A kernel is one file
- * that defines one `const struct moe_kernel` and one row in its platform's registry, or in the table
- * of a plug-in (below). It compiles under cc and nvcc. `null.c` is the smallest one; copy it to
- * begin a new kernel. MOE_KERNEL_ABI changes whenever a struct of this header does. */
+ * that defines one `const struct moe_kernel` and one row in its platform's registry, or in the
+ * table of a plug-in (below). It compiles under cc and nvcc. `null.c` is the smallest one; copy it
+ * to begin a new kernel. MOE_KERNEL_ABI changes whenever a struct of this header does. */
 #ifndef MOESOL_KERNELS_KERNEL_H
 #define MOESOL_KERNELS_KERNEL_H
 
@@ -69,10 +69,10 @@ struct moe_kernel {
     const char *summary; /* one line for `moesol list kernels` */
     const char *author;
     const char *license;
-    const char *source;    /* the file, from the top of the source tree */
+    const char *source;     /* the file, from the top of the source tree */
     const char *value_type; /* type the GEMM operands have: "fp16" for a ranked kernel */
-    bool ranked;           /* false: measured, never in a leaderboard */
-    bool library_only;     /* true: a vendor library does the GEMMs; may serve as a baseline */
+    bool ranked;            /* false: measured, never in a leaderboard */
+    bool library_only;      /* true: a vendor library does the GEMMs; may serve as a baseline */
 
     /* Required. Whether this kernel takes the shape on the device; if not, says why in reason. The
      * harness calls nothing else for a shape that was refused. */
@@ -99,6 +99,34 @@ struct moe_kernel {
     int64_t (*padded_rows)(const struct moe_shape *shape, const int64_t *rows_per_expert);
 };
 
+/* What one block of an instrumented launch did from start to end: one tile, or its start. Written
+ * by the device, in nanoseconds of its global timer; waited_ns of it were spent waiting for
+ * operands. inputs_ns: how long the block's copies waited for rows that other blocks of the launch
+ * make; that may lie before start_ns, beside the tile before. A stamp that is not written has
+ * end_ns 0. */
+struct moe_stamp {
+    uint64_t start_ns, end_ns;
+    uint32_t sm, phase; /* index in moe_stamped.phases */
+    uint32_t waited_ns, inputs_ns;
+};
+
+/* The instrumented build of a kernel that does several phases in one launch. It computes the same
+ * with the state and workspace of the kernel itself. */
+struct moe_stamped {
+    const struct moe_kernel *kernel; /* the one that is measured */
+    const char *const *phases;       /* NULL-terminated; names as in moe_phase_sink, or `start` */
+
+    /* Blocks of the launch and room for the stamps of each; one that fills all of its room is taken
+     * to have had more to say. */
+    void (*room)(const struct moe_shape *shape, const struct moe_device *device, size_t *blocks,
+                 size_t *stamps_per_block);
+
+    /* As moe_kernel.run. stamps is device memory, zero, of the size that room() said: block b
+     * writes from stamps + b * stamps_per_block on, in order of time. */
+    int (*run)(void *state, const struct moe_call *call, struct moe_stamp *stamps,
+               size_t stamps_per_block, char *reason);
+};
+
 static inline void moe_phase_push(const struct moe_call *call, const char *name) {
     call->phases->push(call->phases->self, name);
 }
@@ -116,6 +144,10 @@ __attribute__((visibility("default"))) extern const struct moe_kernel *const moe
 /* The registries: NULL-terminated tables, one row a kernel. The CUDA one lives in the module. */
 extern const struct moe_kernel *const moe_cpu_kernels[];
 extern const struct moe_kernel *const moe_cuda_kernels[];
+
+/* The instrumented builds of kernels of that table, for `moesol run --timeline` and never for a
+ * latency; NULL-terminated. */
+extern const struct moe_stamped *const moe_cuda_stamped[];
 
 #ifdef __cplusplus
 }

@@ -31,10 +31,10 @@ struct moe_shape {
  * repeating an earlier slot of the same token included as they come (only ids outside [0, E) are
  * not valid). */
 struct moe_routing {
-    int64_t valid_slots;  /* R, token-expert slots whose id lies in [0, E) */
-    int64_t experts_hit;  /* experts with at least one row */
-    int64_t rows_min;     /* rows of the least loaded expert, experts with none included */
-    int64_t rows_median;  /* lower median over all E experts */
+    int64_t valid_slots; /* R, token-expert slots whose id lies in [0, E) */
+    int64_t experts_hit; /* experts with at least one row */
+    int64_t rows_min;    /* rows of the least loaded expert, experts with none included */
+    int64_t rows_median; /* lower median over all E experts */
     int64_t rows_max;
 };
 

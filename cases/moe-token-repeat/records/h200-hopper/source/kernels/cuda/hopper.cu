@@ -26,6 +26,7 @@
  * each row meet in DRAM. Where an expert has about two chunks of tokens (SHARE), a cluster of two
  * blocks computes the same weight tile for two chunks: each loads half of it into both. */
 #include "routing.cuh"
+#include "stamps.cuh"
 #include "wgmma_tiles.cuh"
 
 namespace {
@@ -48,7 +49,7 @@ constexpr int TILE_SLOTS = 2, TILE_BYTES = 32;
 template <int CHUNK_, int WEIGHT_STAGES_, int TOKEN_STAGES_, bool SHARE_> struct config {
     static constexpr int CHUNK = CHUNK_, WEIGHT_STAGES = WEIGHT_STAGES_,
                          TOKEN_STAGES = TOKEN_STAGES_;
-    static constexpr bool SHARE = SHARE_;
+    static constexpr bool SHARE = SHARE_, STAMPS = false;
     static constexpr int CLUSTER = SHARE ? 2 : 1;
     static constexpr int TOKEN_BYTES = CHUNK * ROW_BYTES;
     /* offsets in shared memory */
@@ -60,6 +61,11 @@ template <int CHUNK_, int WEIGHT_STAGES_, int TOKEN_STAGES_, bool SHARE_> struct
     static constexpr int PLAN = TILES + TILE_SLOTS * TILE_BYTES;
 };
 
+/* The same, instrumented: consumer warpgroup 0 stamps start and tiles, warp 1 its waits for h. */
+template <class C> struct stamped : C { static constexpr bool STAMPS = true; };
+enum { STAMP_START, STAMP_UP, STAMP_DOWN };
+constexpr const char *STAMP_PHASES[] = {"start", "gather+gate_up+swiglu", "down", nullptr};
+
 struct arguments {
     CUtensorMap gate, up, down;
     const __half *hidden;
@@ -68,6 +74,7 @@ struct arguments {
     int *next_tile; /* zeroed before the launch, as is ready */
     int *ready;     /* per chunk: warpgroups that have finished an up tile of it */
     int H, I, E, up_tiles, down_tiles;
+    stamp_rows stamps; /* of an instrumented launch */
 };
 
 /* A number that no other chunk has, below E + R / most + 1. */
@@ -241,6 +248,7 @@ __device__ __forceinline__ void feed_tokens(const arguments &p, const block<C> &
               piece = threadIdx.x % PIECES;
     /* the 128-byte swizzle; 12 rows on, bit 2 of the row and so bit 6 of the place differ */
     const uint32_t place = r0 * ROW_BYTES + ((piece ^ (r0 & 7)) << 4);
+    stamper<C::STAMPS> stamp(p.stamps, threadIdx.x == 32);
     ring<C::TOKEN_STAGES> b;
     ring<TILE_SLOTS> t;
     for (;;) {
@@ -253,13 +261,16 @@ __device__ __forceinline__ void feed_tokens(const arguments &p, const block<C> &
         if (lane == 0)
             return_tile<C>(s.tile_empty(t.slot));
         t.next();
+        stamp.next();
         if (expert < 0)
             return;
         if (down && all_rows) { /* until both warpgroups of every up tile of the chunk are done */
+            stamp.begin();
             if (lane == 0)
                 while (load_acquire(p.ready + chunk) < p.up_tiles * CONSUMER_GROUPS)
                     __nanosleep(64);
             __syncwarp();
+            stamp.inputs_ready();
         }
         const int row_pieces = (down ? p.I : p.H) / 8;
         const int rows = all_rows - r0, padded = ((all_rows + 7) & ~7) - r0; /* from r0 on */
@@ -301,13 +312,15 @@ __device__ __forceinline__ void release(const block<C> &s, int weights, int toke
 }
 
 /* This warpgroup's two bands times N tokens over all of K. */
-template <class C, int N>
+template <class C, int N, class S>
 __device__ __forceinline__ void multiply(const block<C> &s, int group, int lane, int steps,
                                          float (&d)[2][C::CHUNK / 2], ring<C::WEIGHT_STAGES> &w,
-                                         ring<C::TOKEN_STAGES> &b) {
+                                         ring<C::TOKEN_STAGES> &b, S &stamp) {
     for (int k = 0; k < steps; k++) {
+        stamp.wait();
         barrier_wait(s.weights_full(w.slot), w.parity);
         barrier_wait(s.tokens_full(b.slot), b.parity);
+        stamp.go();
         fence_proxy_async(); /* cp.async wrote the tokens */
         const uint64_t lower = operand(s.weights(w.slot) + group * BAND * ROW_BYTES);
         const uint64_t upper = lower + BOX_BYTES / 16;
@@ -328,34 +341,37 @@ __device__ __forceinline__ void multiply(const block<C> &s, int group, int lane,
 
 /* Picks the smallest N, a multiple of 8, that holds the rows. */
 template <class C, int N> struct pick {
-    static __device__ __forceinline__ void run(const block<C> &s, int rows, int group, int lane,
-                                               int steps, float (&d)[2][C::CHUNK / 2],
-                                               ring<C::WEIGHT_STAGES> &w,
-                                               ring<C::TOKEN_STAGES> &b) {
+    template <class S>
+    static __device__ __forceinline__ void
+    run(const block<C> &s, int rows, int group, int lane, int steps, float (&d)[2][C::CHUNK / 2],
+        ring<C::WEIGHT_STAGES> &w, ring<C::TOKEN_STAGES> &b, S &stamp) {
         if (rows > N - 8)
-            multiply<C, N>(s, group, lane, steps, d, w, b);
+            multiply<C, N>(s, group, lane, steps, d, w, b, stamp);
         else
-            pick<C, N - 8>::run(s, rows, group, lane, steps, d, w, b);
+            pick<C, N - 8>::run(s, rows, group, lane, steps, d, w, b, stamp);
     }
 };
 template <class C> struct pick<C, 8> {
-    static __device__ __forceinline__ void run(const block<C> &s, int, int group, int lane,
-                                               int steps, float (&d)[2][C::CHUNK / 2],
-                                               ring<C::WEIGHT_STAGES> &w,
-                                               ring<C::TOKEN_STAGES> &b) {
-        multiply<C, 8>(s, group, lane, steps, d, w, b);
+    template <class S>
+    static __device__ __forceinline__ void
+    run(const block<C> &s, int, int group, int lane, int steps, float (&d)[2][C::CHUNK / 2],
+        ring<C::WEIGHT_STAGES> &w, ring<C::TOKEN_STAGES> &b, S &stamp) {
+        multiply<C, 8>(s, group, lane, steps, d, w, b, stamp);
     }
 };
 
-template <class C, int GROUP>
-__device__ __forceinline__ void consume(const arguments &p, const block<C> &s) {
+template <class C, int GROUP, class S>
+__device__ __forceinline__ void consume(const arguments &p, const block<C> &s, S stamp) {
     constexpr int N = C::CHUNK, BARRIER = 1 + GROUP;
     const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     ring<C::WEIGHT_STAGES> w;
     ring<C::TOKEN_STAGES> b;
     ring<TILE_SLOTS> t;
+    stamp.end(STAMP_START);
     for (;; t.next()) {
+        stamp.wait();
         wait_tile<C>(s.tile_full(t.slot), t.parity);
+        stamp.go();
         const uint32_t at = s.tile(t.slot);
         if (tile_word(at, TILE_EXPERT) < 0)
             return;
@@ -364,7 +380,7 @@ __device__ __forceinline__ void consume(const arguments &p, const block<C> &s) {
         for (int i = 0; i < N / 2; i++)
             d[0][i] = d[1][i] = 0.0f;
         pick<C, N>::run(s, tile_word(at, TILE_ROWS), GROUP, lane,
-                        (tile_word(at, TILE_DOWN) ? p.I : p.H) / K_STEP, d, w, b);
+                        (tile_word(at, TILE_DOWN) ? p.I : p.H) / K_STEP, d, w, b, stamp);
         const int row0 = tile_word(at, TILE_ROW0), rows = tile_word(at, TILE_ROWS),
                   column = tile_word(at, TILE_COLUMN) + GROUP * BAND,
                   down = tile_word(at, TILE_DOWN), chunk = tile_word(at, TILE_CHUNK);
@@ -389,6 +405,7 @@ __device__ __forceinline__ void consume(const arguments &p, const block<C> &s) {
                                                  p.y + (int64_t)row0 * p.H + column + m * BOX_ROWS,
                                                  p.H, rows, s.staging(GROUP), warp, lane);
         }
+        stamp.end(down ? STAMP_DOWN : STAMP_UP);
     }
 }
 
@@ -396,6 +413,7 @@ template <class C>
 __global__ void __launch_bounds__(THREADS, 1) gemm_kernel(const __grid_constant__ arguments p) {
     extern __shared__ __align__(1024) unsigned char shared[];
     const block<C> s = {smem_address(shared)};
+    const stamper<C::STAMPS> stamp(p.stamps, threadIdx.x == GROUP_THREADS);
     int *plan = (int *)(shared + C::PLAN);
     if (threadIdx.x == 0) {
         for (int i = 0; i < C::WEIGHT_STAGES; i++) {
@@ -428,9 +446,9 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_kernel(const __grid_constant_
     } else {
         registers_raise<CONSUMER_REGISTERS>();
         if (threadIdx.x < 2 * GROUP_THREADS)
-            consume<C, 0>(p, s);
+            consume<C, 0>(p, s, stamp);
         else
-            consume<C, 1>(p, s);
+            consume<C, 1>(p, s, stamper<false>(p.stamps, false));
     }
     if (C::SHARE) /* nobody leaves while the other may still write here */
         cluster_sync();
@@ -497,7 +515,12 @@ size_t workspace_bytes(const moe_shape *s, const moe_device *) { return lay_out(
 template <class C> cudaError_t allow_shared(int experts) {
     if (!fits<C>(experts))
         return cudaSuccess;
-    return cudaFuncSetAttribute(gemm_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    const cudaError_t e = cudaFuncSetAttribute(
+        gemm_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes<C>(experts));
+    if (e != cudaSuccess)
+        return e;
+    return cudaFuncSetAttribute(gemm_kernel<stamped<C>>,
+                                cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 (int)shared_bytes<C>(experts));
 }
 
@@ -536,7 +559,9 @@ template <class C> cudaError_t launch(const gpu *g, const arguments &p, cudaStre
     return cudaLaunchKernelEx(&config, gemm_kernel<C>, p);
 }
 
-int run(void *self, const moe_call *call, char *reason) {
+/* WITH: the configuration C, or stamped<C>. */
+template <template <class> class WITH>
+int run_with(void *self, const moe_call *call, const stamp_rows &stamps, char *reason) {
     const gpu *g = (const gpu *)self;
     const moe_shape *s = &call->shape;
     const int H = (int)s->hidden_size, I = (int)s->moe_intermediate_size, E = (int)s->num_experts;
@@ -554,6 +579,7 @@ int run(void *self, const moe_call *call, char *reason) {
     p.row_token = rows.row_token;
     p.next_tile = counters;
     p.ready = counters + 1;
+    p.stamps = stamps;
     p.H = H;
     p.I = I;
     p.E = E;
@@ -572,7 +598,7 @@ int run(void *self, const moe_call *call, char *reason) {
 
     moe_phase_push(call, "gather+gate_up+swiglu+down");
     if (e == cudaSuccess)
-        e = choose(s, [&](auto c) { return launch<decltype(c)>(g, p, stream); });
+        e = choose(s, [&](auto c) { return launch<WITH<decltype(c)>>(g, p, stream); });
     moe_phase_pop(call);
 
     moe_phase_push(call, "combine");
@@ -580,6 +606,28 @@ int run(void *self, const moe_call *call, char *reason) {
         e = moe_combine(call, &rows, (const moe_half *)p.y);
     moe_phase_pop(call);
     return ended(e, reason);
+}
+
+template <class C> using plain = C;
+
+int run(void *self, const moe_call *call, char *reason) {
+    return run_with<plain>(self, call, stamp_rows(), reason);
+}
+
+/* ---- instrumented ---- */
+
+/* Four times the mean number of tiles: who takes more stops stamping, which shows. */
+void stamp_room(const moe_shape *s, const moe_device *device, size_t *blocks, size_t *per_block) {
+    const size_t slots = (size_t)(s->batch_seq_len * s->num_experts_per_tok);
+    const size_t tiles =
+        (size_t)(s->moe_intermediate_size / UP_COLUMNS + s->hidden_size / DOWN_COLUMNS + 2);
+    *blocks = (size_t)device->sm_count;
+    *per_block = 64 + 4 * tiles * ((size_t)s->num_experts + slots / few_rows::CHUNK) / *blocks;
+}
+
+int run_stamped(void *self, const moe_call *call, moe_stamp *stamps, size_t per_block,
+                char *reason) {
+    return run_with<stamped>(self, call, {stamps, (int)per_block}, reason);
 }
 
 } // namespace
@@ -602,3 +650,6 @@ extern "C" const struct moe_kernel moe_cuda_hopper = {
     destroy,
     padded_rows,
 };
+
+extern "C" const struct moe_stamped moe_cuda_hopper_stamped = {&moe_cuda_hopper, STAMP_PHASES,
+                                                               stamp_room, run_stamped};
