@@ -1,4 +1,4 @@
-# make            build/moesol and, where nvcc is, build/libmoesol-cuda.so
+# make            build/moesol and, where nvcc is, build/libmoesol-cuda.so and libmoesol-attach.so
 # make report     install what is missing, build, run a suite on the best device, write the report
 # make test       install, build and test everything that needs no GPU
 # make test-all   and what takes longer;  make gpu-test: what needs a GPU
@@ -30,6 +30,11 @@ LIBRARY := $(filter-out $(B)/moesol.o,$(OBJECTS))
 # Device code for Ampere and Hopper, PTX for what comes after; wgmma exists in sm_90a only.
 CUDA_SOURCES := $(wildcard kernels/cuda/*.cu profiler/cuda/*.cu)
 CUDA_OBJECTS := $(CUDA_SOURCES:%.cu=$(B)/%.cu.o)
+# What `moesol attach` loads into a program: the collector, and its thread and NVTX subscription.
+INJECT_OBJECTS := $(patsubst %.cu,$(B)/%.cu.o,$(wildcard profiler/cuda/inject/*.cu) \
+    $(addprefix profiler/cuda/,activity.cu counters.cu counters_host.cu)) \
+    $(addprefix $(B)/,core/error.o core/text.o profiler/launch_name.o profiler/counter_combine.o \
+    profiler/attach_wire.o)
 WGMMA_SOURCES := $(wildcard kernels/cuda/wgmma_*.cu kernels/cuda/hopper*.cu)
 GENCODE := -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90]
 $(WGMMA_SOURCES:%.cu=$(B)/%.cu.o): GENCODE := -gencode=arch=compute_90a,code=sm_90a
@@ -41,7 +46,7 @@ CUDA_RPATH := -Xlinker -rpath=$(CUDA_HOME)/lib64:$(CUPTI)/lib64
 .PHONY: all report test test-all gpu-test asan fuzz fuzz-compiler golden leaderboard install format clean deps FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
-all: $(B)/moesol $(if $(NVCC),$(B)/libmoesol-cuda.so)
+all: $(B)/moesol $(if $(NVCC),$(B)/libmoesol-cuda.so $(B)/libmoesol-attach.so)
 
 $(B)/moesol: $(OBJECTS)
 	$(CC) $(CFLAGS) -rdynamic -o $@ $^ $(LDFLAGS) $(LDLIBS)
@@ -50,9 +55,13 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-# The module takes the plain C functions it needs from the command that loads it.
+# The module takes the plain C functions it needs from the command that loads it; what is loaded into
+# a stranger's program has them inside.
 $(B)/libmoesol-cuda.so: $(CUDA_OBJECTS)
 	$(NVCC) -shared -cudart static -o $@ $^ $(CUDA_LIBS) $(CUDA_RPATH)
+
+$(B)/libmoesol-attach.so: $(INJECT_OBJECTS)
+	$(NVCC) -shared -cudart static -Xlinker --no-undefined -o $@ $^ -L$(CUPTI)/lib64 -lcupti -ldl -lpthread $(CUDA_RPATH)
 
 $(B)/%.cu.o: %.cu
 	@mkdir -p $(@D)
@@ -158,8 +167,8 @@ DATA := $(DESTDIR)$(PREFIX)/share/moesol
 install: all
 	@MOESOL_SOURCE_DIR= $(MAKE) --no-print-directory B=$(B)/install $(B)/install/moesol
 	install -D -m 755 $(B)/install/moesol $(DESTDIR)$(PREFIX)/bin/moesol
-	if [ -e $(B)/libmoesol-cuda.so ]; then \
-	    install -D -m 755 $(B)/libmoesol-cuda.so $(DESTDIR)$(PREFIX)/lib/moesol/libmoesol-cuda.so; fi
+	if [ -e $(B)/libmoesol-cuda.so ]; then for module in libmoesol-cuda.so libmoesol-attach.so; do \
+	    install -D -m 755 $(B)/$$module $(DESTDIR)$(PREFIX)/lib/moesol/$$module; done; fi
 	find cases -type f \( -path '*/records/*' -o ! -name '*.[ch]' \) -exec install -D -m 644 {} $(DATA)/{} ';'
 	for header in kernels/kernel.h cases/case.h; do \
 	    install -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/moesol/$$header; done
@@ -172,4 +181,5 @@ format:
 	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' ':!cases/*/records/**')
 
 -include $(OBJECTS:.o=.d) $(TESTS:=.d) $(GPU_TESTS:=.d) $(FUZZ_OBJECTS:.o=.d) \
-    $(FUZZERS:%=$(B)/fuzz/tests/fuzz/%.d) $(FUZZERS:%=$(B)/tests/fuzz/%.d) $(B)/tests/fuzz/replay.d $(CUDA_OBJECTS:.o=.d)
+    $(FUZZERS:%=$(B)/fuzz/tests/fuzz/%.d) $(FUZZERS:%=$(B)/tests/fuzz/%.d) $(B)/tests/fuzz/replay.d \
+    $(sort $(CUDA_OBJECTS:.o=.d) $(INJECT_OBJECTS:.o=.d))

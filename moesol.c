@@ -16,6 +16,7 @@ struct command {
 
 static const struct command commands[] = {
     {"run", "run kernels over a suite and write their records", cmd_run},
+    {"attach", "run a program of any language over a suite, as a kernel", cmd_attach},
     {"report", "print the speed-of-light report of records", cmd_report},
     {"diagnose", "say where a record's time goes, and what to try", cmd_diagnose},
     {"compare", "say whether one record is faster than another, and why", cmd_compare},

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define BACKEND_ABI 4
+#define BACKEND_ABI 5
 
 struct backend_session; /* the back end's own */
 
@@ -109,6 +109,11 @@ struct backend {
     /* Frees what prepare() made, all of it whatever fails; an error is what the kernel's destroy()
      * or an earlier call left behind: the case has not passed. */
     int (*finish)(struct backend_session *session, struct error *err);
+
+    /* Starts a program in place of kernels (attach.h); *kernels is then the table with what it says
+     * it is, there until close(). Called once, before load(). NULL: this back end cannot. */
+    int (*attach)(struct backend_session *session, const char *command, size_t command_bytes,
+                  const struct moe_kernel *const **kernels, struct error *err);
 };
 
 extern const struct backend backend_cpu;

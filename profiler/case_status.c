@@ -42,9 +42,9 @@ static bool mismatches(const struct suite *suite, const struct record_correctnes
         snprintf(reason, sizeof reason,
                  "%s%.4f %% of the elements match (%.4g %% needed), %.4f %% of the worst token's "
                  "(%.4g %% needed); first failing: token %.0f, element %.0f",
-                 of, 100 * c->matched_ratio, 100 * matched_ratio,
-                 100 * c->token_matched_ratio_min, 100 * suite->token_matched_ratio,
-                 c->first_failing_token, c->first_failing_element);
+                 of, 100 * c->matched_ratio, 100 * matched_ratio, 100 * c->token_matched_ratio_min,
+                 100 * suite->token_matched_ratio, c->first_failing_token,
+                 c->first_failing_element);
     set(record_case, STATUS_WRONG, reason);
     return true;
 }

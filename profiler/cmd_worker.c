@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../core/build_info.h"
+#include "../core/file.h"
 #include "commands.h"
 #include "plugin.h"
 #include "reference.h"
@@ -21,7 +22,9 @@ struct worker {
     const struct backend *backend;
     struct backend_session *session;
     const struct moe_kernel *kernel;
-    struct plugin plugin; /* where the job names one */
+    struct plugin plugin;                     /* where the job names one */
+    const struct moe_kernel *const *attached; /* where the job names a program */
+    char attached_sha256[65];                 /* of its source; empty: it has no file */
     struct suite suite;
     struct moe_shape loaded; /* of the last load(); num_experts 0: none */
 };
@@ -47,9 +50,10 @@ static void fill_kernel(const struct worker *worker, const struct moe_kernel *ke
     snprintf(out->license, sizeof out->license, "%s", kernel->license);
     snprintf(out->source, sizeof out->source, "%s", kernel->source);
     snprintf(out->value_type, sizeof out->value_type, "%s", kernel->value_type);
-    out->plugin = worker->job.plugin[0];
+    out->plugin = worker->job.plugin[0] || worker->attached;
     if (out->plugin)
-        snprintf(out->source_hash, sizeof out->source_hash, "%s", worker->plugin.sha256);
+        snprintf(out->source_hash, sizeof out->source_hash, "%s",
+                 worker->attached ? worker->attached_sha256 : worker->plugin.sha256);
     for (const struct build_source *source = build_sources; !out->plugin && source->path; source++)
         if (strcmp(source->path, kernel->source) == 0)
             snprintf(out->source_hash, sizeof out->source_hash, "%s", source->sha256);
@@ -73,6 +77,8 @@ static bool is_here(const struct worker *worker, const struct moe_kernel *kernel
 }
 
 static const struct moe_kernel *const *kernel_table(const struct worker *worker) {
+    if (worker->attached)
+        return worker->attached;
     return worker->job.plugin[0] ? worker->plugin.kernels : worker->backend->kernels;
 }
 
@@ -113,6 +119,33 @@ static int open_plugin(struct worker *worker, struct error *err) {
         return error_set(err, EXIT_USAGE, "plug-in %.200s: has no kernel for %s; add --device %s",
                          job->plugin, job->device_kind,
                          strcmp(job->device_kind, "cpu") ? "cpu" : "cuda");
+    return 0;
+}
+
+/* A program in place of kernels; it, too, must not pass for one of ours, or change in a run. */
+static int open_attached(struct worker *worker, struct error *err) {
+    const struct worker_job *job = &worker->job;
+    char source[512];
+    if (!job->attach_bytes)
+        return 0;
+    if (!worker->backend->attach)
+        return error_set(err, EXIT_USAGE, "attach: not on %s: programs run on a GPU",
+                         worker->backend->kind);
+    attach_source(job->attach, job->attach_bytes, source, sizeof source);
+    if (source[0] && file_sha256(source, worker->attached_sha256, err))
+        return -1;
+    if (job->plugin_sha256[0] && strcmp(job->plugin_sha256, worker->attached_sha256))
+        return error_set(err, EXIT_FAILED,
+                         "attach: %.300s was changed during the run; start it again", source);
+    if (worker->backend->attach(worker->session, job->attach, job->attach_bytes, &worker->attached,
+                                err))
+        return -1;
+    for (size_t b = 0; worker->backend->kernels[b]; b++)
+        if (strcmp(worker->backend->kernels[b]->name, worker->attached[0]->name) == 0)
+            return error_set(err, EXIT_USAGE,
+                             "attach: the program has the name of a built-in kernel: %s; give it "
+                             "another",
+                             worker->attached[0]->name);
     return 0;
 }
 
@@ -371,7 +404,7 @@ static int do_job(struct worker *worker, struct error *err) {
     worker->backend = cuda ? backend_cuda(err) : &backend_cpu;
     if (!worker->backend ||
         worker->backend->open(worker->job.device_index, &worker->session, err) ||
-        open_plugin(worker, err))
+        open_plugin(worker, err) || open_attached(worker, err))
         return -1;
     switch (worker->job.mode) {
     case WORKER_DESCRIBE:

@@ -4,6 +4,7 @@
 #define MOESOL_PROFILER_COMMANDS_H
 
 int cmd_run(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
 int cmd_worker(int argc, char **argv); /* not listed: what `moesol run` starts */
 int cmd_ceilings(int argc, char **argv);
 int cmd_list(int argc, char **argv);

@@ -75,15 +75,21 @@ static int take_run_line(void *self, enum worker_message_kind kind, int case_num
     return result;
 }
 
+/* `plugin` and `attach` may be NULL. */
 static int ask(enum worker_mode mode, const char *kind, int index, const char *plugin,
-               int signal_fd, struct answer *answer, struct error *err) {
+               const struct attach_words *attach, int signal_fd, struct answer *answer,
+               struct error *err) {
     struct worker_job job = {.mode = mode, .device_index = index};
     struct run_worker_hooks hooks = {.self = answer,
                                      .load_limit_s = mode == WORKER_DESCRIBE ? describe_limit_s
                                                                              : ceilings_limit_s,
                                      .line = take_run_line};
     snprintf(job.device_kind, sizeof job.device_kind, "%s", kind);
-    snprintf(job.plugin, sizeof job.plugin, "%s", plugin);
+    snprintf(job.plugin, sizeof job.plugin, "%s", plugin ? plugin : "");
+    if (attach) {
+        memcpy(job.attach, attach->text, attach->bytes);
+        job.attach_bytes = attach->bytes;
+    }
     return run_worker(&job, &hooks, signal_fd, err);
 }
 
@@ -93,7 +99,7 @@ int device_describe(const char *kind, int index, int signal_fd, struct device_in
     memset(info, 0, sizeof *info);
     snprintf(info->kind, sizeof info->kind, "%s", kind);
     info->index = index;
-    if (ask(WORKER_DESCRIBE, kind, index, "", signal_fd, &answer, err)) {
+    if (ask(WORKER_DESCRIBE, kind, index, NULL, NULL, signal_fd, &answer, err)) {
         device_info_free(info);
         return -1;
     }
@@ -104,12 +110,27 @@ int device_plugin_kernels(const struct device_info *info, const char *plugin, in
                           struct record_kernel **kernels, size_t *count, struct error *err) {
     struct device_info said = {0};
     struct answer answer = {.info = &said};
-    if (ask(WORKER_DESCRIBE, info->kind, info->index, plugin, signal_fd, &answer, err)) {
+    if (ask(WORKER_DESCRIBE, info->kind, info->index, plugin, NULL, signal_fd, &answer, err)) {
         device_info_free(&said);
         return -1;
     }
     if (said.kernel_count == 0)
         return error_set(err, EXIT_FAILED, "plug-in %.300s: the worker named no kernel", plugin);
+    *kernels = said.kernels;
+    *count = said.kernel_count;
+    return 0;
+}
+
+int device_attached_kernel(const struct device_info *info, const struct attach_words *attach,
+                           int signal_fd, struct record_kernel **kernels, size_t *count,
+                           struct error *err) {
+    struct device_info said = {0};
+    struct answer answer = {.info = &said};
+    if (ask(WORKER_DESCRIBE, info->kind, info->index, NULL, attach, signal_fd, &answer, err) ||
+        said.kernel_count == 0) {
+        device_info_free(&said);
+        return error_set(err, EXIT_FAILED, "attach: the worker named no program");
+    }
     *kernels = said.kernels;
     *count = said.kernel_count;
     return 0;
@@ -138,7 +159,7 @@ int device_ceilings(const struct device_info *info, int signal_fd, struct record
     struct answer answer = {.ceilings = ceilings, .ceiling_count = count};
     *ceilings = NULL;
     *count = 0;
-    if (ask(WORKER_CEILINGS, info->kind, info->index, "", signal_fd, &answer, err)) {
+    if (ask(WORKER_CEILINGS, info->kind, info->index, NULL, NULL, signal_fd, &answer, err)) {
         free(*ceilings);
         *ceilings = NULL;
         return -1;

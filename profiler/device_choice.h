@@ -7,6 +7,7 @@
 
 #include "../core/error.h"
 #include "../core/record.h"
+#include "attach.h"
 
 struct device_info {
     char kind[8]; /* "cpu" or "cuda" */
@@ -28,6 +29,11 @@ int device_describe(const char *kind, int index, int signal_fd, struct device_in
  * for the caller, and has one at least. */
 int device_plugin_kernels(const struct device_info *info, const char *plugin, int signal_fd,
                           struct record_kernel **kernels, size_t *count, struct error *err);
+
+/* Has a worker start a program (attach.h) on that device and say what it is; as above. */
+int device_attached_kernel(const struct device_info *info, const struct attach_words *attach,
+                           int signal_fd, struct record_kernel **kernels, size_t *count,
+                           struct error *err);
 
 /* The device that `text` names; NULL: the first GPU if it can be used, else the CPU, which one line
  * on stderr then says, with the reason. */

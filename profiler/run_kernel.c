@@ -320,7 +320,11 @@ static int run_stage(const struct kernel_run *run, int round, struct error *err)
     snprintf(job.suite, sizeof job.suite, "%s", run->suite->directory);
     snprintf(job.kernel, sizeof job.kernel, "%s", run->kernel);
     snprintf(job.plugin, sizeof job.plugin, "%s", run->plugin);
-    if (job.plugin[0])
+    if (run->attach) {
+        memcpy(job.attach, run->attach->text, run->attach->bytes);
+        job.attach_bytes = run->attach->bytes;
+    }
+    if (job.plugin[0] || run->attach)
         snprintf(job.plugin_sha256, sizeof job.plugin_sha256, "%s", run->plugin_sha256);
     snprintf(job.counters_level, sizeof job.counters_level, "%s", run->counters_level);
     for (size_t i = 0; i < run->wanted->case_count; i++) {

@@ -19,8 +19,9 @@ struct kernel_run {
     const char *device_kind;
     int device_index;
     const char *kernel;
-    const char *plugin;        /* path of the shared object that has it; empty: built in */
-    const char *plugin_sha256; /* of that file */
+    const char *plugin;                /* path of the shared object that has it; empty: built in */
+    const char *plugin_sha256;         /* of that file */
+    const struct attach_words *attach; /* NULL, or the program in place of a kernel */
     bool ranked;
     const struct run_wanted *wanted;
     const char *counters_level; /* "none": no counters */

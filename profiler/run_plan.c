@@ -81,6 +81,18 @@ static int add_plugin(const char *text, int signal_fd, struct run_plan *plan, st
     return result;
 }
 
+/* The program says what it is: it is started for that, and again for each round. */
+static int add_attached(const struct attach_words *attach, int signal_fd, struct run_plan *plan,
+                        struct error *err) {
+    struct record_kernel *kernels;
+    size_t count;
+    if (device_attached_kernel(&plan->device, attach, signal_fd, &kernels, &count, err))
+        return -1;
+    int result = add_kernel(plan, &kernels[0], "", err);
+    free(kernels);
+    return result;
+}
+
 static int choose_kernels(const struct option_list *wanted, int signal_fd, struct run_plan *plan,
                           struct error *err) {
     const struct device_info *device = &plan->device;
@@ -276,6 +288,7 @@ int run_plan_make(const struct run_request *request, int signal_fd, struct run_p
     plan->samples_asked = request->samples > 0 ? (double)request->samples : NAN;
     plan->time_limit_s = request->time_limit_s > 0 ? request->time_limit_s : NAN;
     plan->resume = request->resume != NULL;
+    plan->attach = request->attach.bytes ? &request->attach : NULL;
     plan->folder = plan->resume      ? request->resume
                    : request->output ? request->output
                                      : default_folder;
@@ -288,7 +301,8 @@ int run_plan_make(const struct run_request *request, int signal_fd, struct run_p
         free(plan->suite_text);
         return -1;
     }
-    if (choose_kernels(&request->kernels, signal_fd, plan, err) ||
+    if ((request->attach.bytes ? add_attached(&request->attach, signal_fd, plan, err)
+                               : choose_kernels(&request->kernels, signal_fd, plan, err)) ||
         choose_cases(&request->cases, plan, err) || choose_counters(request, plan, err) ||
         choose_timeline(request, plan, err)) {
         run_plan_free(plan);

@@ -19,6 +19,7 @@ struct run_request {
     long rounds, samples;              /* samples 0: the default */
     double time_limit_s;               /* 0: from the work */
     bool back_to_back, timeline;
+    struct attach_words attach; /* a program in place of kernels; bytes 0: none */
 };
 
 struct planned_kernel {
@@ -41,6 +42,7 @@ struct run_plan {
     enum worker_fault fault;
     int fault_case;
     const char *folder;
+    const struct attach_words *attach; /* the request's, NULL: none */
     bool resume;
 };
 

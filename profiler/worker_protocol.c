@@ -20,21 +20,33 @@ static int find_name(const char *name, const char *const *names, int count) {
     return -1;
 }
 
+/* The words of a command, each with its '\0'. */
+static json_t *pack_words(const char *command, size_t bytes) {
+    json_t *words = json_array();
+    for (const char *word = command; word < command + bytes; word += strlen(word) + 1)
+        if (json_array_append_new(words, json_string(word))) {
+            json_decref(words);
+            return NULL; /* not UTF-8 */
+        }
+    return words;
+}
+
 char *worker_job_write(const struct worker_job *job) {
     json_t *cases = json_array();
     for (size_t i = 0; cases && i < job->case_count; i++)
         json_array_append_new(cases, json_integer(job->cases[i]));
     json_t *root = json_pack(
-        "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:o, s:i, s:b, s:s, s:s, s:i, s:{s:i, s:i, s:f, s:i, "
-        "s:b, s:b}}",
+        "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:b, s:s, s:s, s:i, s:{s:i, s:i, s:f, "
+        "s:i, s:b, s:b}}",
         "mode", mode_names[job->mode], "device_kind", job->device_kind, "device_index",
         job->device_index, "suite", job->suite, "kernel", job->kernel, "plugin", job->plugin,
-        "plugin_sha256", job->plugin_sha256, "cases", cases, "round", job->round, "check_reference",
-        job->check_reference, "counters_level", job->counters_level, "fault",
-        worker_fault_names[job->fault], "fault_case", job->fault_case, "options", "warmup_count",
-        job->options.warmup_count, "sample_count", job->options.sample_count, "budget_s",
-        job->options.budget_s, "sample_min", job->options.sample_min, "back_to_back",
-        job->options.back_to_back, "collect", job->options.collect);
+        "plugin_sha256", job->plugin_sha256, "attach", pack_words(job->attach, job->attach_bytes),
+        "cases", cases, "round", job->round, "check_reference", job->check_reference,
+        "counters_level", job->counters_level, "fault", worker_fault_names[job->fault],
+        "fault_case", job->fault_case, "options", "warmup_count", job->options.warmup_count,
+        "sample_count", job->options.sample_count, "budget_s", job->options.budget_s, "sample_min",
+        job->options.sample_min, "back_to_back", job->options.back_to_back, "collect",
+        job->options.collect);
     if (!root)
         return NULL;
     char *text = json_dumps(root, JSON_COMPACT);
@@ -65,23 +77,40 @@ static int take_cases(const json_t *cases, struct worker_job *job, struct error 
     return 0;
 }
 
+static int take_words(const json_t *words, struct worker_job *job, struct error *err) {
+    if (!json_is_array(words))
+        return error_set(err, EXIT_USAGE, "worker job: attach: not an array of words");
+    for (size_t i = 0; i < json_array_size(words); i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+        size_t bytes = word ? strlen(word) + 1 : 0;
+        if (!bytes || bytes > sizeof job->attach - job->attach_bytes)
+            return error_set(err, EXIT_USAGE,
+                             "worker job: attach: word %zu is none, or all are longer than %zu "
+                             "bytes",
+                             i, sizeof job->attach);
+        memcpy(job->attach + job->attach_bytes, word, bytes);
+        job->attach_bytes += bytes;
+    }
+    return 0;
+}
+
 static int take_job(json_t *root, struct worker_job *job, struct error *err) {
     const char *mode, *kind, *suite, *kernel, *plugin, *plugin_sha256, *level, *fault;
-    json_t *cases;
+    json_t *cases, *attach;
     json_error_t problem;
     int check_reference, back_to_back, collect;
     struct measure_options *options = &job->options;
     if (json_unpack_ex(
             root, &problem, 0,
-            "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:o, s:i, s:b, s:s, s:s, s:i, s:{s:i, s:i, s:F, "
-            "s:i, s:b, s:b}}",
+            "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:b, s:s, s:s, s:i, s:{s:i, s:i, "
+            "s:F, s:i, s:b, s:b}}",
             "mode", &mode, "device_kind", &kind, "device_index", &job->device_index, "suite",
-            &suite, "kernel", &kernel, "plugin", &plugin, "plugin_sha256", &plugin_sha256, "cases",
-            &cases, "round", &job->round, "check_reference", &check_reference, "counters_level",
-            &level, "fault", &fault, "fault_case", &job->fault_case, "options", "warmup_count",
-            &options->warmup_count, "sample_count", &options->sample_count, "budget_s",
-            &options->budget_s, "sample_min", &options->sample_min, "back_to_back", &back_to_back,
-            "collect", &collect))
+            &suite, "kernel", &kernel, "plugin", &plugin, "plugin_sha256", &plugin_sha256, "attach",
+            &attach, "cases", &cases, "round", &job->round, "check_reference", &check_reference,
+            "counters_level", &level, "fault", &fault, "fault_case", &job->fault_case, "options",
+            "warmup_count", &options->warmup_count, "sample_count", &options->sample_count,
+            "budget_s", &options->budget_s, "sample_min", &options->sample_min, "back_to_back",
+            &back_to_back, "collect", &collect))
         return error_set(err, EXIT_USAGE, "worker job: %s", problem.text);
     int mode_index = find_name(mode, mode_names, WORKER_MODE_COUNT);
     int fault_index = find_name(fault, worker_fault_names, FAULT_COUNT);
@@ -101,7 +130,7 @@ static int take_job(json_t *root, struct worker_job *job, struct error *err) {
                   err) ||
         copy_text(job->counters_level, sizeof job->counters_level, level, "counters_level", err))
         return -1;
-    return take_cases(cases, job, err);
+    return take_words(attach, job, err) ? -1 : take_cases(cases, job, err);
 }
 
 int worker_job_parse(const char *text, size_t length, struct worker_job *job, struct error *err) {

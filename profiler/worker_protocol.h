@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "../cases/suite.h"
+#include "attach.h"
 #include "backend.h"
 
 #define WORKER_MESSAGE_FD 3
@@ -45,9 +46,11 @@ struct worker_job {
     int device_index;
     char suite[512]; /* folder; empty in modes without cases */
     char kernel[64];
-    char plugin[512];           /* path of the shared object that has the kernel; empty: built in */
-    char plugin_sha256[65];     /* the file must have this hash; empty: any */
-    int cases[SUITE_MAX_CASES]; /* numbers in the suite */
+    char plugin[512];       /* path of the shared object that has the kernel; empty: built in */
+    char plugin_sha256[65]; /* the file must have this hash; empty: any */
+    char attach[ATTACH_COMMAND_BYTES]; /* the program that runs in place of a kernel (attach.h) */
+    size_t attach_bytes;               /* 0: none */
+    int cases[SUITE_MAX_CASES];        /* numbers in the suite */
     size_t case_count;
     int round;
     bool check_reference; /* compare sampled tokens with the CPU reference */

@@ -60,7 +60,7 @@ class Case:
         called before each, not timed, it converts the inputs and those experts' weights anew."""
         while True:
             torch.cuda.synchronize()
-            turn = self._ask({"next": True})
+            turn = self._ask({"next": True, "converts": convert is not None})
             if not turn["next"]:
                 return
             if convert:

@@ -8,6 +8,7 @@
 #include "../../core/stats.h"
 #include "../parent_clock.h"
 #include "../timeline.h"
+#include "attached.h"
 #include "collector.h"
 #include "session.h"
 
@@ -103,6 +104,35 @@ static int keep_output(struct series *series, struct error *err) {
     return status ? cuda_failed(err, status, "keeping an output to be checked") : 0;
 }
 
+/* --- collecting: here, or in the program that is attached ------------------------------------- */
+
+static int collect_start(struct backend_session *session, struct error *err) {
+    return session->attached ? attached_collect(session, err) : activity_start(err);
+}
+
+static int collect_take(struct backend_session *session, struct activity **activities,
+                        size_t *count, struct error *err) {
+    return session->attached ? attached_take(session, activities, count, err)
+                             : activity_take(activities, count, err);
+}
+
+static void collect_stop(struct backend_session *session) {
+    if (session->attached)
+        attached_stop(session);
+    else
+        activity_stop();
+}
+
+/* Which iteration the launches from now on belong to. That an attached program hears of it takes a
+ * while, so it hears of it before the run is marked. */
+static int collect_iteration(const struct series *series, int iteration, struct error *err) {
+    if (!series->session->attached || series->mode != SINK_ACTIVITY)
+        return 0;
+    return attached_iteration(series->session, iteration, err);
+}
+
+/* --- a series --------------------------------------------------------------------------------- */
+
 /* What follows a run, none of it the kernel's. */
 static int end_iteration(struct series *series, struct error *err) {
     int result = 0;
@@ -120,7 +150,8 @@ static int end_iteration(struct series *series, struct error *err) {
 static int note_cycles(struct series *series, int i, bool end, struct error *err) {
     struct backend_session *session = series->session;
     bool outer = i == (end ? series->count - 1 : 0);
-    if (series->back_to_back && !outer)
+    /* The stamps of another process would come with a switch of contexts. */
+    if ((series->back_to_back && !outer) || session->attached)
         return 0;
     activity_harness(true);
     cudaError_t status = cycles_note(&session->cycles, series->back_to_back ? 0 : i, end,
@@ -132,6 +163,8 @@ static int note_cycles(struct series *series, int i, bool end, struct error *err
 /* Of the timed series that has just run, whose last iteration is still open for launches. */
 static int take_clock(const struct series *series, struct record_case *record_case,
                       struct error *err) {
+    if (series->session->attached)
+        return 0;
     activity_harness(true);
     int result = cycles_mhz(&series->session->cycles, series->back_to_back ? 1 : series->count,
                             &record_case->telemetry.sm_clock_mhz_timed, err);
@@ -150,6 +183,8 @@ static int run_iteration(struct series *series, int i, struct error *err) {
             return -1;
         activity_harness(false);
     }
+    if (collect_iteration(series, i, err))
+        return -1;
     mark(series, false);
     if (series->mode == SINK_ACTIVITY)
         activity_iteration(i);
@@ -168,6 +203,8 @@ static int run_iteration(struct series *series, int i, struct error *err) {
     if ((!series->back_to_back || last) && session_wait(session, err))
         return -1;
     mark(series, true);
+    if (collect_iteration(series, -1, err))
+        return -1;
     return series->back_to_back && !last ? 0 : end_iteration(series, err);
 }
 
@@ -255,10 +292,10 @@ static int take_timeline(struct series *series, struct record_case *record_case,
     const char *names[SESSION_MAX_PHASES];
     struct activity *activities = NULL;
     size_t count = 0;
+    if (collect_take(series->session, &activities, &count, err))
+        return -1;
     for (int i = 0; i < phases->count; i++)
         names[i] = phases->names[i];
-    if (activity_take(&activities, &count, err))
-        return -1;
     struct timeline timeline = {activities, count, series->count, names, phases->count};
     int result = timeline_summarize(&timeline, record_case, err);
     if (!result && series->options && series->options->timeline)
@@ -277,7 +314,7 @@ static int discard_collection(struct backend_session *session, int count, bool b
     if (!result)
         result = run_series(&series, err);
     if (!result)
-        result = activity_take(&activities, &activity_count, err);
+        result = collect_take(session, &activities, &activity_count, err);
     free(activities);
     free_series(&series);
     return result;
@@ -290,10 +327,10 @@ static int warm_up(struct backend_session *session, const struct measure_options
         return 0;
     if (!options->collect)
         return run_quiet(session, options->warmup_count, options->back_to_back, NULL, err);
-    if (activity_start(err))
+    if (collect_start(session, err))
         return -1;
     int result = discard_collection(session, options->warmup_count, options->back_to_back, err);
-    activity_stop();
+    collect_stop(session);
     return result;
 }
 
@@ -304,7 +341,7 @@ static int measure_collected(struct backend_session *session, const struct measu
     struct series series =
         new_series(session, options->sample_count, options->back_to_back, SINK_ACTIVITY);
     int result = -1;
-    if (activity_start(err))
+    if (collect_start(session, err))
         return -1;
     /* The first run with collection on pays for its buffers. */
     if (discard_collection(session, 1, options->back_to_back, err) || make_series(&series, err))
@@ -324,11 +361,11 @@ static int measure_collected(struct backend_session *session, const struct measu
                       session->kernel->name, activity_allocations());
     if (!result)
         result = take_timeline(&series, record_case, err);
-    if (!result)
+    if (!result && !session->attached)
         record_case->collected_event_ns =
             stats_quantile(series.event_ns, (size_t)series.count, 0.5);
 done:
-    activity_stop();
+    collect_stop(session);
     free_series(&series);
     return result;
 }
@@ -407,6 +444,8 @@ static int measure_series(struct backend_session *session, const struct measure_
                           struct kept *kept, struct record_case *record_case, struct error *err) {
     if (!options->collect)
         return measure_events(session, options, kept, record_case, err);
+    if (session->attached) /* events of this process do not see the program's work */
+        return measure_collected(session, options, kept, record_case, err);
     /* Before and after, so that a steady drift of the clocks does not look like a cost. */
     double before_ns = NAN, after_ns = NAN;
     int quiet =
@@ -429,7 +468,7 @@ int session_measure(struct backend_session *session, const struct measure_option
     if (!result)
         result = warm_up(session, options, err);
     record_case->warmup_count = options->warmup_count;
-    if (!result)
+    if (!result && !session->attached)
         result = check_allocation(session, err);
     if (!result)
         result = make_kept(session, &kept, err);

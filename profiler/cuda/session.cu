@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../core/sha256.h"
+#include "attached.h"
 #include "collector.h"
 #include "session.h"
 
@@ -254,6 +255,7 @@ static bool weights_match(const struct backend_session *session, const struct mo
 
 static int cuda_load(struct backend_session *session, const struct suite *suite,
                      const struct moe_shape *shape, struct error *err) {
+    snprintf(session->suite_name, sizeof session->suite_name, "%.63s", suite->name);
     session->seed = suite->seed;
     session->atol_over_rms = suite->atol_over_rms;
     if (set_routing(session, suite, shape, err))
@@ -335,9 +337,13 @@ static cudaError_t free_case(struct backend_session *session) {
 
 static int cuda_finish(struct backend_session *session, struct error *err) {
     const struct moe_kernel *kernel = session->kernel;
+    /* First, an attached program lets go of the buffers. */
+    int left = session->attached ? attached_end_case(session, err) : 0;
     cudaError_t destroyed = destroy_kernel(session), freed = free_case(session);
     char what[128];
     session->kernel = NULL;
+    if (left)
+        return -1;
     if (!destroyed)
         return freed ? cuda_failed(err, freed, "freeing a case's buffers") : 0;
     snprintf(what, sizeof what, "tearing down kernel %.80s", kernel ? kernel->name : "(none)");
@@ -350,6 +356,7 @@ static void cuda_close(struct backend_session *session) {
     /* Whatever fails from here on, no case is left that it could speak against. */
     struct error ignored = {};
     cuda_finish(session, &ignored);
+    attached_close(session);
     free_weights(session);
     telemetry_close(session->telemetry);
     cudaFree((void *)session->routing.cumulative);
@@ -367,19 +374,24 @@ static void cuda_close(struct backend_session *session) {
     free(session);
 }
 
+static cudaError_t allocate(const struct backend_session *session, void **memory, size_t bytes) {
+    return session->attached ? attached_malloc(memory, bytes) : cudaMalloc(memory, bytes);
+}
+
 static int allocate_case(struct backend_session *session, struct error *err) {
     const struct moe_shape *shape = &session->suite_case.shape;
     size_t tokens = (size_t)shape->batch_seq_len;
     size_t slots = tokens * (size_t)shape->num_experts_per_tok;
     size_t activation_bytes = tokens * (size_t)shape->hidden_size * sizeof(uint16_t);
     session->workspace_bytes = session->kernel->workspace_bytes(shape, &session->device);
-    cudaError_t status = cudaMalloc((void **)&session->hidden, activation_bytes);
+    cudaError_t status = allocate(session, (void **)&session->hidden, activation_bytes);
     if (!status)
-        status = cudaMalloc((void **)&session->output, activation_bytes + SESSION_GUARD_BYTES);
+        status =
+            allocate(session, (void **)&session->output, activation_bytes + SESSION_GUARD_BYTES);
     if (!status)
-        status = cudaMalloc((void **)&session->topk_idx, slots * sizeof(int64_t));
+        status = allocate(session, (void **)&session->topk_idx, slots * sizeof(int64_t));
     if (!status)
-        status = cudaMalloc((void **)&session->topk_weight, slots * sizeof(uint16_t));
+        status = allocate(session, (void **)&session->topk_weight, slots * sizeof(uint16_t));
     if (status)
         return cuda_failed(err, status, "allocating a case's inputs and output");
     if (session->workspace_bytes)
@@ -482,6 +494,8 @@ static int cuda_prepare(struct backend_session *session, const struct suite_case
     session->sink.self = &session->phases;
     if (allocate_case(session, err) || describe_routing(session, record_case, err))
         return -1;
+    if (session->attached)
+        return attached_offer(session, record_case, err);
     if (kernel->create && kernel->create(shape, &session->device, &session->kernel_state, reason))
         return error_set(err, EXIT_FAILED, "kernel %s could not be set up: %s", kernel->name,
                          reason);
@@ -500,6 +514,8 @@ int session_wait(struct backend_session *session, struct error *err) {
 
 int session_run(struct backend_session *session, enum sink_mode mode, struct error *err) {
     char reason[MOE_REASON_BYTES] = "";
+    if (session->attached)
+        return attached_run(session, err);
     struct moe_call call = {};
     call.shape = session->suite_case.shape;
     call.hidden_states = session->hidden;
@@ -582,6 +598,7 @@ int session_make_cold(struct backend_session *session, const struct iteration *i
                       struct error *err) {
     const struct moe_shape *shape = &session->suite_case.shape;
     size_t output_bytes = (size_t)shape->batch_seq_len * (size_t)shape->hidden_size * 2;
+    const struct iteration before = session->weights;
     cudaError_t status = draw_iteration(session, iteration);
     if (!status) /* 0xffff is a NaN */
         status = cudaMemsetAsync(session->output, 0xff, output_bytes, session->stream);
@@ -590,6 +607,11 @@ int session_make_cold(struct backend_session *session, const struct iteration *i
             cudaMemsetAsync(session->workspace, 0xff, session->workspace_bytes, session->stream);
     if (!status)
         status = integrity_seal(session);
+    if (!status && session->attached) { /* what it converts may stay in the L2, too */
+        status = cudaStreamSynchronize(session->stream);
+        if (!status && attached_convert(session, &before, iteration, err))
+            return -1;
+    }
     if (!status) /* persisting lines would outlive the flush */
         status = cudaCtxResetPersistingL2Cache();
     if (!status)
@@ -649,6 +671,8 @@ static int counted_body(void *self) {
 static int cuda_count(struct backend_session *session, const char *level,
                       struct record_counters *counters, struct error *err) {
     struct counted_run run = {session, err};
+    if (session->attached)
+        return attached_count(session, level, counted_prepare, counted_body, &run, counters, err);
     return counters_collect(level, counted_prepare, counted_body, &run, counters, err);
 }
 
@@ -681,4 +705,5 @@ extern "C" const struct backend moesol_cuda_backend = {
     .metrics = cuda_metrics,
     .sample = session_sample,
     .finish = cuda_finish,
+    .attach = attached_open,
 };

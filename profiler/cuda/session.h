@@ -38,6 +38,8 @@ struct cycles {
     int iterations;
 };
 
+struct attached;
+
 struct backend_session {
     int device_index;
     struct cudaDeviceProp properties;
@@ -55,6 +57,7 @@ struct backend_session {
     size_t persisting_bytes; /* of the L2, as the device had it */
 
     /* load(): what the suite says of every case, and the weights. */
+    char suite_name[64];
     uint64_t seed;
     double atol_over_rms;
     struct draw_routing routing; /* cumulative: device memory */
@@ -64,6 +67,9 @@ struct backend_session {
     uint16_t *gate, *up, *down;
     uint64_t weights_sum;     /* as loaded */
     struct iteration weights; /* whose experts differ from that at the moment */
+
+    /* attach(): NULL, or the program that runs in place of a kernel (attached.h). */
+    struct attached *attached;
 
     /* prepare(): the case at hand. kernel NULL: none. */
     const struct moe_kernel *kernel;
