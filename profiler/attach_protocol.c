@@ -37,6 +37,13 @@ static enum attach_request kind_of(const json_t *request) {
     return REQUEST_NONE;
 }
 
+static const char *what_is_early(enum attach_request asked, unsigned expected) {
+    if (asked != REQUEST_CASE)
+        return "out of turn";
+    return expected & 1u << REQUEST_HELLO ? "before it said hello"
+                                          : "before all forwards of the case at hand were run";
+}
+
 /* The program's next request, which may be any of the bits 1 << kind. *request is the caller's. */
 static int hear(struct attach_program *program, unsigned expected, json_t **request,
                 struct error *err) {
@@ -52,9 +59,7 @@ static int hear(struct attach_program *program, unsigned expected, json_t **requ
         snprintf(text, sizeof text, "sent what is not a request %s: %.80s", program->stage, line);
     else
         snprintf(text, sizeof text, "asked \"%s\" %s", request_names[program->pending],
-                 program->pending == REQUEST_CASE
-                     ? "before all forwards of the case at hand were run"
-                     : "out of turn");
+                 what_is_early(program->pending, expected));
     json_decref(*request);
     *request = NULL;
     return protest(program, text, err);

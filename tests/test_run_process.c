@@ -35,6 +35,9 @@ static const char suite_text[] =
     "{\"case\":1,\"batch_seq_len\":3},{\"case\":2,\"batch_seq_len\":8},"
     "{\"case\":3,\"batch_seq_len\":5}]}\n";
 
+/* What a case may take beside a fault; far more than one needs, also on a slow machine. */
+static const char fault_limit_s[] = "4";
+
 /* One scratch folder for the whole program; each test has its own folder of records in it. */
 struct place {
     char top[64], suite[96], err[96], mark[64];
@@ -266,9 +269,9 @@ static void expect_fault(struct place *place, const char *name, enum record_stat
     struct record record;
     struct error err = {0};
     snprintf(fault, sizeof fault, "%s:2", name);
-    const char *const more[] = {"--fault", fault, "--time-limit", "0.5", NULL};
+    const char *const more[] = {"--fault", fault, "--time-limit", fault_limit_s, NULL};
     use_folder(place, name);
-    begin_with(place, "0.5");
+    begin_with(place, fault_limit_s);
     assert_int_equal(run(place, "--resume", more), 1);
     if (record_read(place->record, &record, &err))
         fail_msg("%s", err.text);
@@ -296,7 +299,7 @@ static void test_run_survives_a_crash(void **state) {
 }
 
 static void test_run_survives_a_hang(void **state) {
-    expect_fault(*state, "hang", STATUS_TIMEOUT, "not finished after 0.5 s");
+    expect_fault(*state, "hang", STATUS_TIMEOUT, "not finished after 4 s");
 }
 
 static void test_run_survives_an_early_exit(void **state) {
@@ -339,8 +342,8 @@ static void test_run_carries_no_fault_to_the_next_case(void **state) {
 }
 
 static void test_run_survives_endless_output(void **state) {
-    expect_fault(*state, "flood", STATUS_TIMEOUT, "not finished after 0.5 s");
-    expect_fault(*state, "chatter", STATUS_TIMEOUT, "not finished after 0.5 s");
+    expect_fault(*state, "flood", STATUS_TIMEOUT, "not finished after 4 s");
+    expect_fault(*state, "chatter", STATUS_TIMEOUT, "not finished after 4 s");
 }
 
 /* Starts a run whose kernel hangs at `at`, and waits until its line of the case before is there. */
