@@ -106,6 +106,14 @@ static int resume_command(const struct earlier_run *earlier, const char *folder,
     int count, code;
     if (command_text_split(command, &count, &words, &err))
         return error_print(&err);
+    if (strcmp(words[0], "attach") == 0) {
+        free(words);
+        error_set(&err, EXIT_USAGE,
+                  "run: the record's command line attaches a program: %.200s; a record starts no "
+                  "code by itself: give that command line again, with --resume before its --",
+                  command);
+        return error_print(&err);
+    }
     enum options_result result = parse(count, words, &request, false, &err);
     const char *plugin = result == OPTIONS_OK ? find_plugin(&request.kernels) : NULL;
     if (plugin) {

@@ -487,13 +487,9 @@ static void test_run_says_that_memory_is_short(void **state) {
     assert_no_worker_is_left(place);
 }
 
-/* `--resume DIR` by itself knows the command from the record. */
-static void test_resume_alone_knows_the_command(void **state) {
-    struct place *place = *state;
-    const char *arguments[] = {command(), "run", "--resume", NULL, NULL};
-    use_folder(place, "alone");
-    begin_with_ceilings(place);
-    arguments[3] = place->records;
+/* The exit code of `moesol run --resume FOLDER`. */
+static int resume_alone(const struct place *place) {
+    const char *arguments[] = {command(), "run", "--resume", place->records, NULL};
     pid_t pid = fork();
     if (pid == 0) {
         int out = open(place->err, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -503,8 +499,39 @@ static void test_resume_alone_knows_the_command(void **state) {
         execv(command(), (char *const *)arguments);
         _exit(126);
     }
-    assert_int_equal(wait_code(pid), 0);
+    return wait_code(pid);
+}
+
+/* `--resume DIR` by itself knows the command from the record; a program to attach it leaves alone.
+ */
+static void test_resume_alone_knows_the_command(void **state) {
+    struct place *place = *state;
+    use_folder(place, "alone");
+    begin_with_ceilings(place);
+    assert_int_equal(resume_alone(place), 0);
     assert_complete(place);
+}
+
+static void test_resume_alone_starts_no_attached_program(void **state) {
+    struct place *place = *state;
+    char *text, *begin, *end;
+    use_folder(place, "attached");
+    begin_with_ceilings(place);
+    text = read_text(place->record, NULL);
+    begin = strstr(text, "\"command\":\"");
+    assert_non_null(begin);
+    begin += strlen("\"command\":\"");
+    end = strchr(begin, '"');
+    FILE *file = fopen(place->record, "w");
+    assert_non_null(file);
+    fprintf(file, "%.*smoesol attach --suite tiny -- touch %s/started%s", (int)(begin - text), text,
+            place->records, end);
+    assert_int_equal(fclose(file), 0);
+    free(text);
+    assert_int_equal(resume_alone(place), 2);
+    text = read_text(place->err, NULL);
+    assert_non_null(strstr(text, "attaches a program: moesol attach --suite tiny -- touch"));
+    free(text);
 }
 
 /* What stood in whole lines after the kill must stand there still, byte for byte. */
@@ -631,6 +658,7 @@ int main(void) {
         cmocka_unit_test(test_run_refuses_to_mix_options),
         cmocka_unit_test(test_run_says_that_memory_is_short),
         cmocka_unit_test(test_resume_alone_knows_the_command),
+        cmocka_unit_test(test_resume_alone_starts_no_attached_program),
         cmocka_unit_test(test_kill_at_random_points),
         cmocka_unit_test(test_resume_from_any_cut),
     };
