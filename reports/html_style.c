@@ -17,7 +17,7 @@ const char html_style[] =
     "*{box-sizing:border-box}\n"
     "html{-webkit-text-size-adjust:100%}\n"
     "body{margin:0;font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)}\n"
-    "main,footer{max-width:80rem;margin:0 auto;padding:0 1rem}\n"
+    "main,footer{max-width:84rem;margin:0 auto;padding:0 1rem}\n"
     "footer{margin-top:3rem;padding-bottom:2rem;color:var(--muted);font-size:.875rem}\n"
     "h1{font-size:1.7rem;line-height:1.2;margin:1.5rem 0 .25rem}\n"
     "h2{font-size:1.3rem;line-height:1.3;margin:2.75rem 0 .5rem;padding-top:.6rem;"
